@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -219,7 +220,7 @@ func BenchmarkAnalyses(b *testing.B) {
 		b.Fatal(err)
 	}
 	random, now := rand.New(rand.NewPCG(1, 1)), time.Now()
-	change := study.Change{Insert: &study.Study{ID: "big", Definition: def, Status: protocol.StudyStopped, Created: now, Finished: &now}}
+	change := journal.Change{Insert: &journal.Study{ID: "big", Definition: def, Status: protocol.StudyStopped, Created: now, Finished: &now}}
 	for i := range 10_000 {
 		configuration, err := def.Space.Sample(random)
 		if err != nil {
@@ -228,7 +229,7 @@ func BenchmarkAnalyses(b *testing.B) {
 		x, _ := configuration["x0"].Number()
 		y, _ := configuration["x1"].Number()
 		value := trial.Float(x + y*y + 0.1*random.NormFloat64())
-		change.Trials = append(change.Trials, study.TrialWrite{Trial: trial.Trial{
+		change.Trials = append(change.Trials, journal.TrialWrite{Trial: trial.Trial{
 			ID: trial.ID(fmt.Sprintf("big-%d", i)), Study: "big", Number: i, Configuration: configuration, Origin: "random",
 			State: trial.Completed, Results: []trial.Result{{Rung: 0, Values: []trial.Float{value}}}, Created: now,
 		}})

@@ -6,7 +6,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -63,7 +64,7 @@ func TestAnnotationsOutliveEverything(t *testing.T) {
 		}
 		said := 0
 		for _, event := range events {
-			if event.Kind == string(study.Annotated) {
+			if event.Kind == string(journal.Annotated) {
 				said++
 			}
 		}
@@ -88,7 +89,7 @@ func TestRefusedAnnotationsChangeNothing(t *testing.T) {
 		if _, err = w.service.AnnotateStudy(w.ctx, "none", tags("fine")); !problem.Is(err, problem.NotFound) {
 			t.Errorf("no study: %v", err)
 		}
-		stranger := study.WithCaller(w.ctx, user("bob"))
+		stranger := access.WithCaller(w.ctx, user("bob"))
 		if _, err = w.service.AnnotateStudy(stranger, created.ID, tags("mine")); !problem.Is(err, problem.NotFound) {
 			t.Errorf("a stranger: %v", err)
 		}
@@ -102,7 +103,7 @@ func TestWhoHasALinkSeesOneStudy(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		shown := w.create()
 		hidden := w.create("name: example", "name: hidden")
-		reader := study.WithCaller(w.ctx, study.Caller{Sight: study.Shared, Study: shown.ID, Holder: "link:x"})
+		reader := access.WithCaller(w.ctx, access.Caller{Sight: access.Shared, Study: shown.ID, Holder: "link:x"})
 		for _, ref := range []string{shown.ID, "example"} {
 			if view, err := w.service.Study(reader, ref); err != nil || view.ID != shown.ID {
 				t.Errorf("%s: %q, %v", ref, view.ID, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/approximation"
@@ -31,7 +32,7 @@ func (s *Service) approximate(now time.Time) {
 func (s *Service) contenders(now time.Time) []approximation.Study {
 	var list []approximation.Study
 	of, limited := map[string]*session.Session{}, false
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		if def := r.Study.Definition; r.Study.Status == protocol.StudyRunning && len(def.Command) > 0 && !r.Stale && r.Broken == nil {
 			one := approximation.Study{ID: r.Study.ID, Priority: def.Priority, Accepts: def.Approximation, Sprint: def.Sprint}
 			if limits := def.ResponseSeconds; limits != nil {
@@ -77,7 +78,7 @@ func (s *Service) workersFor(r *session.Session) map[string]bool {
 // priority of these studies.
 func (s *Service) sprintTriggers() map[string]int {
 	awaited := map[string]int{}
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		if sprint := r.Study.Definition.Sprint; sprint != nil && sprint.WhileWaiting && r.Wanting() {
 			priority := r.Study.Definition.Priority
 			for _, worker := range s.allocator.Full(r.Ask(nil)) {
@@ -111,7 +112,7 @@ func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := s.store.Apply(ctx, Change{Pool: entries}); err != nil {
+	if err := s.store.Apply(ctx, journal.Change{Pool: entries}); err != nil {
 		s.approximation.Again(entries)
 		return fmt.Errorf("store how long trainings take: %w", err)
 	}
@@ -121,7 +122,7 @@ func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool
 // Deflation says what trials of the study leave out for others of a higher
 // priority, and what comes of it.
 func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error) {
-	return look(ctx, s, ref, func(r *session.Session) (protocol.StudyDeflation, error) {
+	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyDeflation, error) {
 		now := s.options.Now()
 		answer := s.approximation.Report(r.Study.ID, r.Study.Status == protocol.StudyRunning, ranking.Approximated(journal.View{Study: r.Study, Ladder: r.Ladder, Trials: r.Trials}), now)
 		workers := s.allocator.Snapshot()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -146,7 +146,7 @@ func TestThePoolTellsWhatItDrains(t *testing.T) {
 		if past := w.service.Situation().Past; len(past) != 200 || past[199].Action != demand.Drain {
 			t.Errorf("%d changes are kept", len(past))
 		}
-		alone := study.WithCaller(w.ctx, study.Caller{Owner: "alice", Sight: study.Own, Holder: "user:alice"})
+		alone := access.WithCaller(w.ctx, access.Caller{Owner: "alice", Sight: access.Own, Holder: "user:alice"})
 		if seen, err = w.service.Pool(alone); err != nil || seen.Autoscale.Changes[0].Reason != "" {
 			t.Errorf("a user is told how much all want: %+v, %v", seen.Autoscale, err)
 		}

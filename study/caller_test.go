@@ -9,23 +9,23 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func user(name string) study.Caller {
-	return study.Caller{Owner: name, Sight: study.Own, Holder: "user:" + name}
+func user(name string) access.Caller {
+	return access.Caller{Owner: name, Sight: access.Own, Holder: "user:" + name}
 }
 
-func workerOf(name string) study.Caller {
-	return study.Caller{Sight: study.Held, Holder: "worker:" + name}
+func workerOf(name string) access.Caller {
+	return access.Caller{Sight: access.Held, Holder: "worker:" + name}
 }
 
 // as is the world as the caller meets it.
-func (w *world) as(caller study.Caller) *world {
+func (w *world) as(caller access.Caller) *world {
 	seen := *w
-	seen.ctx = study.WithCaller(w.ctx, caller)
+	seen.ctx = access.WithCaller(w.ctx, caller)
 	return &seen
 }
 
@@ -79,7 +79,7 @@ func TestTheStudiesOfOthersDoNotExist(t *testing.T) {
 			}
 			_, err := bob.service.Study(bob.ctx, foreign.ID)
 			_, missing := bob.service.Study(bob.ctx, "never was")
-			if !study.Denied(err) || study.Denied(missing) || study.Denied(nil) || !study.Denied(fmt.Errorf("wrapped: %w", err)) {
+			if !access.Denied(err) || access.Denied(missing) || access.Denied(nil) || !access.Denied(fmt.Errorf("wrapped: %w", err)) {
 				t.Errorf("denied %v and %v", err, missing)
 			}
 		}
@@ -90,7 +90,7 @@ func TestTheStudiesOfOthersDoNotExist(t *testing.T) {
 		if view := w.view(hers.ID); view.Status != protocol.StudyRunning || view.Owner != "alice" {
 			t.Errorf("the study is %s of %s", view.Status, view.Owner)
 		}
-		if view := w.view(common.ID); view.Status != protocol.StudyRunning || view.Owner != study.Administrators {
+		if view := w.view(common.ID); view.Status != protocol.StudyRunning || view.Owner != access.Administrators {
 			t.Errorf("the study is %s of %s", view.Status, view.Owner)
 		}
 		// They are hers, and the administrators', also after a restart.
@@ -114,7 +114,7 @@ func TestTheStudiesOfOthersDoNotExist(t *testing.T) {
 func TestEachOwnerHasNamesOfItsOwn(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		seen := map[string]bool{}
-		for _, caller := range []study.Caller{{}, user("alice"), user("bob")} {
+		for _, caller := range []access.Caller{{}, user("alice"), user("bob")} {
 			at := w.as(caller)
 			view := at.create()
 			if seen[view.ID] {
@@ -135,7 +135,7 @@ func TestEachOwnerHasNamesOfItsOwn(t *testing.T) {
 func TestNobodyHasNothing(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		view := w.create()
-		nobody := w.as(study.Nobody())
+		nobody := w.as(access.Nobody())
 		for call, err := range nobody.touch(view.ID) {
 			if !problem.Is(err, problem.NotFound) {
 				t.Errorf("%s for nobody: %v", call, err)
@@ -198,7 +198,7 @@ func TestOnlyTheHolderWritesUnderALease(t *testing.T) {
 		rack.register("worker-rack")
 		lease := rack.mustLease("worker-rack")
 		before := w.picture(lease)
-		for name, stranger := range map[string]study.Caller{"desk": workerOf("desk"), "alice": user("alice"), "nobody": study.Nobody()} {
+		for name, stranger := range map[string]access.Caller{"desk": workerOf("desk"), "alice": user("alice"), "nobody": access.Nobody()} {
 			at := w.as(stranger)
 			at.register("worker-" + name)
 			for call, err := range at.write("worker-"+name, lease) {
@@ -214,7 +214,7 @@ func TestOnlyTheHolderWritesUnderALease(t *testing.T) {
 		// has registered again; and so may an administrator.
 		w.start()
 		rack = w.as(workerOf("rack"))
-		admin := w.as(study.Caller{Holder: study.Administrators})
+		admin := w.as(access.Caller{Holder: access.Administrators})
 		if _, err := w.as(workerOf("desk")).report(lease, 1); !problem.Is(err, problem.LeaseLost) {
 			t.Errorf("another worker after a restart: %v", err)
 		}
@@ -259,7 +259,7 @@ func TestAWorkerBelongsToWhoeverRegisteredIt(t *testing.T) {
 		removed := desk.service.RemoveWorker(desk.ctx, "worker-rack")
 		_, unknown := desk.service.Heartbeat(desk.ctx, "worker-none", protocol.Heartbeat{})
 		for call, err := range map[string]error{"Lease": leased, "Heartbeat": beaten} {
-			if !problem.Is(err, problem.NotFound) || !study.Denied(err) || err.Error() != strings.ReplaceAll(unknown.Error(), "none", "rack") {
+			if !problem.Is(err, problem.NotFound) || !access.Denied(err) || err.Error() != strings.ReplaceAll(unknown.Error(), "none", "rack") {
 				t.Errorf("%s by another: %v", call, err)
 			}
 		}
@@ -298,13 +298,13 @@ func TestAUserTrainsItsOwnStudiesOnly(t *testing.T) {
 		if len(studies) != 2 {
 			t.Errorf("the worker trains %v", studies)
 		}
-		count := func(caller study.Caller) (trials []trial.ID) {
-			for _, worker := range w.service.Workers(study.WithCaller(w.ctx, caller)) {
+		count := func(caller access.Caller) (trials []trial.ID) {
+			for _, worker := range w.service.Workers(access.WithCaller(w.ctx, caller)) {
 				trials = append(trials, worker.Trials...)
 			}
 			return trials
 		}
-		if all, own, none := count(study.Caller{}), count(user("alice")), count(user("bob")); len(all) != 4 || len(own) != 2 || len(none) != 0 {
+		if all, own, none := count(access.Caller{}), count(user("alice")), count(user("bob")); len(all) != 4 || len(own) != 2 || len(none) != 0 {
 			t.Errorf("everybody sees %v, alice %v, bob %v", all, own, none)
 		}
 	})(t)
@@ -323,16 +323,16 @@ func TestArtifactsAreReadByThoseTheyAreOf(t *testing.T) {
 		if err := rack.service.CommitCheckpoint(rack.ctx, lease.Trial, commit); err != nil {
 			t.Fatal(err)
 		}
-		check := func(caller study.Caller, hash string) error {
-			return w.service.CheckArtifact(study.WithCaller(w.ctx, caller), hash)
+		check := func(caller access.Caller, hash string) error {
+			return w.service.CheckArtifact(access.WithCaller(w.ctx, caller), hash)
 		}
-		viewer := study.Caller{Holder: "viewer:1"}
-		for _, caller := range []study.Caller{{}, {Holder: study.Administrators}, viewer, user("alice"), workerOf("rack")} {
+		viewer := access.Caller{Holder: "viewer:1"}
+		for _, caller := range []access.Caller{{}, {Holder: access.Administrators}, viewer, user("alice"), workerOf("rack")} {
 			if err := check(caller, hash); err != nil {
 				t.Errorf("%+v: %v", caller, err)
 			}
 		}
-		for _, caller := range []study.Caller{user("bob"), workerOf("desk"), study.Nobody()} {
+		for _, caller := range []access.Caller{user("bob"), workerOf("desk"), access.Nobody()} {
 			if err := check(caller, hash); !problem.Is(err, problem.NotFound) || err.Error() != "there is no artifact "+hash {
 				t.Errorf("%+v: %v", caller, err)
 			}
@@ -360,10 +360,10 @@ func TestWhatAWorkerRefusesIsShownToTheOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, c := range map[string]struct {
-			caller study.Caller
+			caller access.Caller
 			want   int
-		}{"alice": {user("alice"), 1}, "bob": {user("bob"), 0}, "an administrator": {study.Caller{Holder: study.Administrators}, 1}} {
-			workers := w.service.Workers(study.WithCaller(w.ctx, c.caller))
+		}{"alice": {user("alice"), 1}, "bob": {user("bob"), 0}, "an administrator": {access.Caller{Holder: access.Administrators}, 1}} {
+			workers := w.service.Workers(access.WithCaller(w.ctx, c.caller))
 			if len(workers) != 1 || len(workers[0].Refuses) != c.want {
 				t.Errorf("%s sees %+v, not %d refusals of study %s", name, workers, c.want, hers.ID)
 			}

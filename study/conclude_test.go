@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -38,7 +38,7 @@ func (w *world) ended(id string, want protocol.StudyStatus, reason string) {
 		w.t.Fatal(err)
 	}
 	last := events[len(events)-1]
-	if last.Kind != study.StatusChange || last.State != string(want) || last.Reason != view.Reason {
+	if last.Kind != journal.StatusChange || last.State != string(want) || last.Reason != view.Reason {
 		w.t.Errorf("the log ends with %+v", last)
 	}
 	answer, err := w.service.Recommendation(w.ctx, id)

@@ -9,7 +9,9 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
@@ -52,25 +54,19 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 		return protocol.StudyView{}, err
 	}
 	now := s.options.Now()
-	created := Study{ID: s.newID(), Owner: callerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
-	r := session.Created(&s.sessionOptions, created, method)
+	created := journal.Study{ID: s.newID(), Owner: access.CallerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
+	r := s.sessions.Created(created, method)
 	r.Lock()
 	defer r.Leave()
 	tx := r.Begin()
 	tx.Change.Insert = &created
-	tx.Log(Event{Kind: StudyCreated, State: string(created.Status)}, def)
+	tx.Log(journal.Event{Kind: journal.StudyCreated, State: string(created.Status)}, def)
 	if err := tx.Inform(prior, def.Search.Initial); err != nil {
 		return protocol.StudyView{}, err
 	}
 	view := r.View(now)
-	tx.Then(func() {
-		s.mutex.Lock()
-		defer s.mutex.Unlock()
-		if _, loaded := s.sessions[created.ID]; !loaded { // by somebody who saw it in the store
-			s.sessions[created.ID] = r
-		}
-	})
-	if err := commit(ctx, s, tx, &view); err != nil {
+	tx.Then(func() { s.sessions.Add(r) })
+	if err := s.sessions.Commit(ctx, tx, &view); err != nil {
 		if problem.Is(err, problem.Conflict) {
 			return protocol.StudyView{}, problem.New(problem.Conflict,
 				"a study named %q exists already: choose another name, or delete it first", def.Name)
@@ -93,7 +89,7 @@ func (s *Service) newID() string {
 // Pause stops handing out trials; running ones take a checkpoint after their
 // epoch and go back to the queue.
 func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return s.change(ctx, ref, func(tx *session.Transaction, current Study) error {
+	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status != protocol.StudyRunning && !session.AtRest(current) {
 			return problem.New(problem.Conflict, "study %s is %s: only a running study can be paused", current.Definition.Name, current.Status)
 		}
@@ -106,7 +102,7 @@ func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, er
 
 // Resume lets a paused study go on.
 func (s *Service) Resume(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return s.change(ctx, ref, func(tx *session.Transaction, current Study) error {
+	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status != protocol.StudyPaused {
 			return problem.New(problem.Conflict, "study %s is %s: only a paused study can be resumed", current.Definition.Name, current.Status)
 		}
@@ -118,7 +114,7 @@ func (s *Service) Resume(ctx context.Context, ref string) (protocol.StudyView, e
 
 // Stop ends the study now. What was measured stays; running trials are told to stop.
 func (s *Service) Stop(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return s.change(ctx, ref, func(tx *session.Transaction, current Study) error {
+	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status.Over() {
 			return problem.New(problem.Conflict, "study %s is %s already", current.Definition.Name, current.Status)
 		}
@@ -126,29 +122,10 @@ func (s *Service) Stop(ctx context.Context, ref string) (protocol.StudyView, err
 	})
 }
 
-// change runs one change of a study's status.
-func (s *Service) change(ctx context.Context, ref string, decide func(*session.Transaction, Study) error) (protocol.StudyView, error) {
-	r, err := s.locked(ctx, ref)
-	if err != nil {
-		return protocol.StudyView{}, err
-	}
-	defer r.Leave()
-	tx := r.Begin()
-	if err := decide(tx, r.Study); err != nil {
-		tx.Abandon()
-		return protocol.StudyView{}, err
-	}
-	view := tx.View()
-	if err := commit(ctx, s, tx, &view); err != nil {
-		return protocol.StudyView{}, err
-	}
-	return view, nil
-}
-
 // Delete removes the study and everything of it. Workers still on its trials
 // find their leases lost.
 func (s *Service) Delete(ctx context.Context, ref string) error {
-	r, err := s.locked(ctx, ref)
+	r, err := s.sessions.Locked(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -156,35 +133,10 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 	tx := r.Begin()
 	tx.Change.Delete, tx.Over = r.Study.ID, true
 	tx.Then(func() {
-		s.forget(r)
+		s.sessions.Forget(r)
 		s.allocator.ReleaseAll(r.Trials)
 	})
-	var nothing struct{}
-	return commit(ctx, s, tx, &nothing)
-}
-
-// changeDue makes a change to each study for which it is due, while it is. what says what
-// is done to it.
-func (s *Service) changeDue(ctx context.Context, what string, due func(*session.Session) bool, decide func(*session.Transaction, Study) error) error {
-	var studies []string
-	for r := range s.each() {
-		if due(r) {
-			studies = append(studies, r.ID)
-		}
-	}
-	var failures []error
-	for _, id := range studies {
-		_, err := s.change(ctx, id, func(tx *session.Transaction, current Study) error {
-			if !due(tx.Session) {
-				return nil
-			}
-			return decide(tx, current)
-		})
-		if err != nil && !problem.Is(err, problem.NotFound) { // deleted since
-			failures = append(failures, fmt.Errorf("%s study %s: %w", what, id, err))
-		}
-	}
-	return errors.Join(failures...)
+	return s.sessions.Commit(ctx, tx, nil)
 }
 
 // AnnotateStudy changes the tags and the note of a study, whatever its status,
@@ -200,7 +152,7 @@ func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial
 		current.Annotation = amended
 		tx.Study = &current
 		tx.Change.Update = &current
-		tx.Log(Event{Kind: Annotated}, amended)
+		tx.Log(journal.Event{Kind: journal.Annotated}, amended)
 		return amended, nil
 	})
 }
@@ -218,7 +170,7 @@ func (s *Service) AnnotateTrial(ctx context.Context, ref string, number int, ame
 			return t.Annotation, err
 		}
 		tx.Stage(t)
-		tx.Log(Event{Kind: Annotated, Trial: t.ID}, t.Annotation)
+		tx.Log(journal.Event{Kind: journal.Annotated, Trial: t.ID}, t.Annotation)
 		return t.Annotation, nil
 	})
 }
@@ -226,7 +178,7 @@ func (s *Service) AnnotateTrial(ctx context.Context, ref string, number int, ame
 // annotate runs one change of an annotation. What the study decides does not
 // depend on it.
 func (s *Service) annotate(ctx context.Context, ref string, amend func(*session.Transaction) (trial.Annotation, error)) (trial.Annotation, error) {
-	r, err := s.locked(ctx, ref)
+	r, err := s.sessions.Locked(ctx, ref)
 	if err != nil {
 		return trial.Annotation{}, err
 	}
@@ -236,7 +188,7 @@ func (s *Service) annotate(ctx context.Context, ref string, amend func(*session.
 	if err != nil {
 		return trial.Annotation{}, session.Refusal(r, err)
 	}
-	if err := commit(ctx, s, tx, &amended); err != nil {
+	if err := s.sessions.Commit(ctx, tx, &amended); err != nil {
 		return trial.Annotation{}, err
 	}
 	return amended, nil
@@ -247,7 +199,7 @@ func (s *Service) annotate(ctx context.Context, ref string, amend func(*session.
 // stop.trials. A study that is over, or has no trial left for them, is a
 // conflict.
 func (s *Service) Enqueue(ctx context.Context, ref string, request protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
-	r, err := s.locked(ctx, ref)
+	r, err := s.sessions.Locked(ctx, ref)
 	if err != nil {
 		return protocol.EnqueueReply{}, err
 	}
@@ -266,7 +218,7 @@ func (s *Service) Enqueue(ctx context.Context, ref string, request protocol.Enqu
 	}
 	reply := protocol.EnqueueReply{Study: name, Enqueued: len(request.Configurations)}
 	reply.Waiting = r.Enqueued()
-	if err := commit(ctx, s, tx, &reply); err != nil {
+	if err := s.sessions.Commit(ctx, tx, &reply); err != nil {
 		return protocol.EnqueueReply{}, err
 	}
 	return reply, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
@@ -259,7 +260,7 @@ func TestWhatIsLostIsLearnedFromTheRungs(t *testing.T) {
 		seen := trial.Float(math.NaN())
 		for _, event := range events {
 			var decision session.Decision
-			if event.Kind == study.Searched && json.Unmarshal(event.Data, &decision) == nil && decision.Event.Kind == search.Measured && decision.Event.Trial == stored.Number && decision.Event.Rung == result.Rung {
+			if event.Kind == journal.Searched && json.Unmarshal(event.Data, &decision) == nil && decision.Event.Kind == search.Measured && decision.Event.Trial == stored.Number && decision.Event.Rung == result.Rung {
 				seen = decision.Event.Values[0]
 			}
 		}
@@ -313,7 +314,7 @@ func TestAWinnerThatLeftDataOutSaysSo(t *testing.T) {
 // was closed all of it, after one that was killed all but the newest half a minute.
 func TestWhatIsLeftOutGoesOnBehindARestart(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		old := study.Change{Pool: []study.PoolEntry{{Kind: "history", Name: "-1", Document: json.RawMessage(`[{"began":1,"waited":2,"seconds":3}]`)}}}
+		old := journal.Change{Pool: []journal.PoolEntry{{Kind: "history", Name: "-1", Document: json.RawMessage(`[{"began":1,"waited":2,"seconds":3}]`)}}}
 		if err := w.store.Apply(w.ctx, old); err != nil { // of an older server
 			t.Fatal(err)
 		}
@@ -375,8 +376,8 @@ func TestAHistoryIsForgottenThoughTheStoreWasFull(t *testing.T) {
 			t.Fatalf("at first there is something of %v", got)
 		}
 		time.Sleep(8 * 24 * time.Hour)
-		full := &unwritable{Store: w.store, refuses: func(change study.Change) bool {
-			return slices.ContainsFunc(change.Pool, func(entry study.PoolEntry) bool { return entry.Kind == "responses" })
+		full := &unwritable{Store: w.store, refuses: func(change journal.Change) bool {
+			return slices.ContainsFunc(change.Pool, func(entry journal.PoolEntry) bool { return entry.Kind == "responses" })
 		}}
 		w.store = full
 		w.start()
@@ -405,10 +406,10 @@ var errFull = errors.New("the disk is full")
 // unwritable is a store that refuses some changes.
 type unwritable struct {
 	study.Store
-	refuses func(study.Change) bool
+	refuses func(journal.Change) bool
 }
 
-func (u *unwritable) Apply(ctx context.Context, change study.Change) error {
+func (u *unwritable) Apply(ctx context.Context, change journal.Change) error {
 	if u.refuses != nil && u.refuses(change) {
 		return errFull
 	}

@@ -30,7 +30,7 @@ func (s *Service) Demand() demand.Look {
 // wanted is what all studies take and could start now.
 func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 	var asks []demand.Ask
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		one := r.Demand()
 		if one.Ready > 0 {
 			ask := r.Ask(nil)
@@ -52,7 +52,7 @@ func (s *Service) Situation() demand.Situation {
 	all := s.allocator.Snapshot()
 	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
 	sought := make(map[rules.WorkerName]bool)
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		want := r.Demand()
 		if r.Stale || want.Running == 0 && want.Ready == 0 {
 			continue
@@ -89,15 +89,14 @@ func (s *Service) Census() Census {
 		Ended:   make(map[protocol.StudyStatus]int),
 		Trials:  make(map[trial.State]int),
 	}
-	s.mutex.Lock()
+	ended := s.sessions.Ended()
 	for _, status := range []protocol.StudyStatus{protocol.StudyCompleted, protocol.StudyStopped, protocol.StudyFailed} {
-		census.Ended[status] = s.ended[status]
+		census.Ended[status] = ended[status]
 	}
-	s.mutex.Unlock()
 	for _, state := range trial.States() {
 		census.Trials[state] = 0
 	}
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		if !r.Study.Status.Over() {
 			census.Studies[r.Study.Status]++
 			for _, t := range r.Trials {

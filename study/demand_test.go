@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -25,7 +25,7 @@ func TestDemand(t *testing.T) {
 			t.Fatal(err)
 		}
 		alone := w.ctx
-		w.ctx = study.WithCaller(alone, study.Caller{Owner: "alice", Sight: study.Own, Holder: "user:alice"})
+		w.ctx = access.WithCaller(alone, access.Caller{Owner: "alice", Sight: access.Own, Holder: "user:alice"})
 		w.create("name: example", "name: third", "stop: {trials: 27}", "stop: {trials: 27}\nsystem: {gpus: 2}")
 		w.ctx = alone
 		wanted := map[string]demand.Want{"": {Waiting: 1}, "alice": {Waiting: 2}} // each would begin a trial
@@ -102,7 +102,7 @@ func TestDemandKnowsBoundsAndDrains(t *testing.T) {
 func TestDemandIsWhatAStudyCouldStartNow(t *testing.T) {
 	t.Parallel()
 	wide := []string{"stop: {trials: 27}", "stop: {trials: 100}\nparallel: 30"}
-	alice := study.Caller{Owner: "alice", Sight: study.Own, Holder: "user:alice"}
+	alice := access.Caller{Owner: "alice", Sight: access.Own, Holder: "user:alice"}
 	for _, c := range []struct {
 		name    string
 		replace []string
@@ -121,7 +121,7 @@ func TestDemandIsWhatAStudyCouldStartNow(t *testing.T) {
 	} {
 		t.Run(c.name, in(func(t *testing.T, w *world) {
 			admin := w.ctx
-			w.ctx = study.WithCaller(admin, alice)
+			w.ctx = access.WithCaller(admin, alice)
 			created := w.create(c.replace...)
 			w.ctx = admin
 			if c.quota != (protocol.Quota{}) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 )
 
@@ -15,14 +16,14 @@ import (
 type treacherous struct {
 	study.Store
 	// next, if set, takes the next change.
-	next func(study.Change) error
+	next func(journal.Change) error
 }
 
-func (s *treacherous) Apply(ctx context.Context, change study.Change) error {
+func (s *treacherous) Apply(ctx context.Context, change journal.Change) error {
 	return s.Submit(ctx, change).Wait()
 }
 
-func (s *treacherous) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (s *treacherous) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	if take := s.next; take != nil {
 		s.next = nil
 		outcome := journal.NewOutcome()
@@ -47,13 +48,13 @@ func TestALeaseThatWasMadeAndDeniedIsNotCalledNothing(t *testing.T) {
 		store := w.betray()
 		w.create()
 		w.register("worker-1")
-		store.next = func(change study.Change) error {
+		store.next = func(change journal.Change) error {
 			if err := store.Store.Apply(w.ctx, change); err != nil {
 				t.Fatal(err)
 			}
 			return problem.New(problem.Unavailable, "made, and not said so")
 		}
-		reply, err := w.service.Lease(study.WithIdempotency(w.ctx, "key", "key"), protocol.LeaseRequest{Worker: "worker-1"})
+		reply, err := w.service.Lease(registry.WithIdempotency(w.ctx, "key", "key"), protocol.LeaseRequest{Worker: "worker-1"})
 		if !problem.Is(err, problem.Unavailable) {
 			t.Fatalf("it was answered %+v, %v: nobody would ask again", reply, err)
 		}
@@ -77,7 +78,7 @@ func TestAPanicLeavesNothingBesideTheStore(t *testing.T) {
 		created := w.create()
 		w.register("worker-1")
 		w.train(w.mustLease("worker-1"))
-		store.next = func(study.Change) error { panic("on purpose") }
+		store.next = func(journal.Change) error { panic("on purpose") }
 		func() {
 			defer func() {
 				if recover() == nil {

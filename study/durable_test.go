@@ -30,7 +30,7 @@ type picky struct {
 	mutex   sync.Mutex // guards what follows
 	changes []string   // what was handed in, in words
 	refused int
-	newest  *study.Outcome
+	newest  *journal.Outcome
 	// open is called while the outcome of the change at is open.
 	open func()
 }
@@ -40,7 +40,7 @@ var errRefused = problem.New(problem.Unavailable, "the disk is full")
 // unwatched is the context of a call that is made beside those that are watched.
 type unwatched struct{}
 
-func (s *picky) Apply(ctx context.Context, change study.Change) error {
+func (s *picky) Apply(ctx context.Context, change journal.Change) error {
 	s.mutex.Lock()
 	s.changes = append(s.changes, inWords(change))
 	meant, open := len(s.changes) == s.at, s.open
@@ -73,7 +73,7 @@ func (s *picky) watch(open func()) {
 }
 
 // Submit is Apply beside its caller; changes take effect in their order.
-func (s *picky) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (s *picky) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	before, outcome := s.newest, journal.NewOutcome()
 	s.newest = outcome
 	go func() {
@@ -86,7 +86,7 @@ func (s *picky) Submit(ctx context.Context, change study.Change) *study.Outcome 
 }
 
 // inWords is what kind of change it is.
-func inWords(change study.Change) string {
+func inWords(change journal.Change) string {
 	var words []string
 	add := func(word string) {
 		if !slices.Contains(words, word) {
@@ -117,9 +117,9 @@ func inWords(change study.Change) string {
 // pretending is a store of which nothing is changed.
 type pretending struct{ study.Store }
 
-func (pretending) Apply(context.Context, study.Change) error { return nil }
+func (pretending) Apply(context.Context, journal.Change) error { return nil }
 
-func (s pretending) Submit(context.Context, study.Change) *study.Outcome {
+func (s pretending) Submit(context.Context, journal.Change) *journal.Outcome {
 	outcome := journal.NewOutcome()
 	outcome.Settle(nil)
 	return outcome

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -16,7 +17,7 @@ import (
 // holder is the definition of the study of a trial that is held under the lease,
 // and the type of machine of its worker.
 func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch) (definition.Definition, string, error) {
-	r, t, err := s.lockedTrial(ctx, id)
+	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return definition.Definition{}, "", err
 	}
@@ -29,15 +30,15 @@ func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoc
 }
 
 // importArchitectures makes what came from elsewhere durable.
-func (s *Service) importArchitectures(ctx context.Context, change Change, reply *protocol.ArchitecturesImported) error {
-	_, err := apply(ctx, s, change, reply)
+func (s *Service) importArchitectures(ctx context.Context, change journal.Change, reply *protocol.ArchitecturesImported) error {
+	_, err := s.sessions.Apply(ctx, change, reply)
 	return err
 }
 
 // recordInference writes the architecture, and what it means for the trial and for
 // others of the same architecture on such a machine.
 func (s *Service) recordInference(ctx context.Context, e inference.Result, answer any) error {
-	r, t, err := s.lockedTrial(ctx, e.Trial)
+	r, t, err := s.sessions.LockedTrial(ctx, e.Trial)
 	if err != nil {
 		return err
 	}
@@ -54,11 +55,11 @@ func (s *Service) recordInference(ctx context.Context, e inference.Result, answe
 		}
 		now := e.Inference
 		other.Inference = &now
-		tx.Log(Event{Kind: Emulated, Trial: other.ID, State: string(other.State), Worker: other.Worker}, other.Inference)
+		tx.Log(journal.Event{Kind: journal.Emulated, Trial: other.ID, State: string(other.State), Worker: other.Worker}, other.Inference)
 		tx.Stage(other)
 	}
 	tx.Then(e.Then)
-	return commit(ctx, s, tx, answer)
+	return s.sessions.Commit(ctx, tx, answer)
 }
 
 // ImportGroundTruth takes in what another server exported: all of it, or
@@ -79,11 +80,11 @@ func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTru
 	}
 	wanted := groundtruth.Wanted(sent.Records, here)
 	reply = protocol.GroundTruthImported{Imported: len(wanted), Skipped: len(sent.Records) - len(wanted)}
-	if ours, err := apply(ctx, s, Change{Records: wanted}, &reply); !ours {
+	if ours, err := s.sessions.Apply(ctx, journal.Change{Records: wanted}, &reply); !ours {
 		return reply, err
 	}
 	s.truth.Learn(wanted)
-	s.notify() // whoever waits for a trial may get another configuration with it
+	s.sessions.Notify() // whoever waits for a trial may get another configuration with it
 	return reply, nil
 }
 
@@ -100,10 +101,10 @@ func (s *Service) ForgetGroundTruth(ctx context.Context, machine string) (protoc
 		return reply, err
 	}
 	reply.Forgotten = len(here)
-	if ours, err := apply(ctx, s, Change{Forget: &machine}, &reply); !ours {
+	if ours, err := s.sessions.Apply(ctx, journal.Change{Forget: &machine}, &reply); !ours {
 		return reply, err
 	}
 	s.truth.Forget(machine)
-	s.notify()
+	s.sessions.Notify()
 	return reply, nil
 }

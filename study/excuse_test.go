@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -18,14 +19,14 @@ type moody struct {
 	refuses bool
 }
 
-func (m *moody) Apply(ctx context.Context, change study.Change) error {
+func (m *moody) Apply(ctx context.Context, change journal.Change) error {
 	if m.refuses {
 		return problem.New(problem.Unavailable, "not now")
 	}
 	return m.Store.Apply(ctx, change)
 }
 
-func (m *moody) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (m *moody) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	outcome := journal.NewOutcome()
 	outcome.Settle(m.Apply(ctx, change))
 	return outcome
@@ -87,7 +88,7 @@ func TestAStoreThatRefusesCostsNoLease(t *testing.T) {
 func TestOnlyTheWorkersOwnerExcusesIt(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		w.create(oneRung...)
-		mine := study.WithCaller(w.ctx, study.Caller{Sight: study.Held, Holder: "worker:worker-1"})
+		mine := access.WithCaller(w.ctx, access.Caller{Sight: access.Held, Holder: "worker:worker-1"})
 		if _, err := w.service.RegisterWorker(mine, protocol.WorkerRegistration{ID: "worker-1", Name: "worker-1", Slots: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestOnlyTheWorkersOwnerExcusesIt(t *testing.T) {
 		if got := kept(mine); got.Losses != 0 || !got.State.Held() {
 			t.Errorf("its owner's word: %d losses, %s", got.Losses, got.State)
 		}
-		if got := kept(study.WithCaller(w.ctx, study.Caller{Owner: "bob", Sight: study.Own, Holder: "user:bob"})); got.Losses != 1 {
+		if got := kept(access.WithCaller(w.ctx, access.Caller{Owner: "bob", Sight: access.Own, Holder: "user:bob"})); got.Losses != 1 {
 			t.Errorf("somebody else's word: %d losses, %s", got.Losses, got.State)
 		}
 	})(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -19,12 +20,12 @@ import (
 // caller hears of it: the moment in which races are decided.
 type hooked struct {
 	study.Store
-	applied func(study.Change)
-	found   func(study.Study)
+	applied func(journal.Change)
+	found   func(journal.Study)
 	loads   int // how often trials were loaded
 }
 
-func (h *hooked) Apply(ctx context.Context, change study.Change) error {
+func (h *hooked) Apply(ctx context.Context, change journal.Change) error {
 	err := h.Store.Apply(ctx, change)
 	if err == nil && h.applied != nil {
 		h.applied(change)
@@ -32,13 +33,13 @@ func (h *hooked) Apply(ctx context.Context, change study.Change) error {
 	return err
 }
 
-func (h *hooked) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (h *hooked) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	outcome := journal.NewOutcome()
 	outcome.Settle(h.Apply(ctx, change))
 	return outcome
 }
 
-func (h *hooked) Study(ctx context.Context, ref string) (study.Study, error) {
+func (h *hooked) Study(ctx context.Context, ref string) (journal.Study, error) {
 	found, err := h.Store.Study(ctx, ref)
 	if err == nil && h.found != nil {
 		h.found(found)
@@ -61,7 +62,7 @@ func (w *world) hook() *hooked {
 
 func (w *world) leaseUnder(key, worker string) protocol.LeaseReply {
 	w.t.Helper()
-	reply, err := w.service.Lease(study.WithIdempotency(w.ctx, key, key), protocol.LeaseRequest{Worker: worker})
+	reply, err := w.service.Lease(registry.WithIdempotency(w.ctx, key, key), protocol.LeaseRequest{Worker: worker})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestAStudyIsInMemoryOnce(t *testing.T) {
 		h := w.hook()
 		w.register("worker-1")
 		var early *protocol.Lease
-		h.applied = func(change study.Change) {
+		h.applied = func(change journal.Change) {
 			if change.Insert == nil {
 				return
 			}
@@ -150,7 +151,7 @@ func TestADeletedStudyLeavesNothingBehind(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		h := w.hook()
 		w.create("trials: 27", "trials: 27, seconds: 30")
-		h.found = func(found study.Study) {
+		h.found = func(found journal.Study) {
 			h.found = nil
 			if err := w.service.Delete(w.ctx, found.ID); err != nil {
 				t.Error(err)
@@ -223,7 +224,7 @@ func TestARenewalCountsUntilTheLeaseIsTaken(t *testing.T) {
 			leases[i] = reply.Lease
 			time.Sleep(time.Millisecond)
 		}
-		h.applied = func(study.Change) {
+		h.applied = func(journal.Change) {
 			h.applied = nil
 			reply, err := w.service.Heartbeat(w.ctx, "worker-2", protocol.Heartbeat{
 				Leases: []protocol.HeldLease{{Trial: leases[1].Trial, LeaseEpoch: leases[1].LeaseEpoch}},
@@ -300,10 +301,10 @@ type forger struct {
 	study string
 }
 
-func (f forger) Events(ctx context.Context, id string, after int64, limit int) ([]study.Event, error) {
+func (f forger) Events(ctx context.Context, id string, after int64, limit int) ([]journal.Event, error) {
 	events, err := f.Store.Events(ctx, id, after, limit)
 	for i := range events {
-		if id == f.study && events[i].Kind == study.Searched {
+		if id == f.study && events[i].Kind == journal.Searched {
 			events[i].Data = json.RawMessage(strings.Replace(string(events[i].Data), `"kind":"create"`, `"kind":"finish"`, 1))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // Finish ends a lease and says what became of the trial.
 func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error) {
-	r, t, err := s.lockedTrial(ctx, id)
+	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return protocol.FinishReply{}, err
 	}
@@ -49,7 +49,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	s.hold(tx)
 	tx.Then(func() { s.finished(ctx, tx, was, t, request) })
-	if err := commit(ctx, s, tx, &reply); err != nil {
+	if err := s.sessions.Commit(ctx, tx, &reply); err != nil {
 		return protocol.FinishReply{}, err
 	}
 	return reply, nil
@@ -78,14 +78,14 @@ func (s *Service) finished(ctx context.Context, tx *session.Transaction, was, no
 func (s *Service) release(lease pool.Lease) {
 	s.approximation.Dropped(lease.Trial, lease.Epoch)
 	if s.allocator.Release(lease.Trial, lease.Epoch) {
-		s.notify()
+		s.sessions.Notify()
 	}
 }
 
 // expire takes a trial from a worker that has not been heard of for a lease
 // term. Losing it and queueing it again are one transaction.
 func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
-	r, t, err := s.lockedTrial(ctx, lease.Trial)
+	r, t, err := s.sessions.LockedTrial(ctx, lease.Trial)
 	if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
 		s.release(lease)
 		return nil
@@ -114,6 +114,5 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 		return err
 	}
 	tx.Then(func() { s.release(lease) })
-	var nothing struct{}
-	return commit(ctx, s, tx, &nothing)
+	return s.sessions.Commit(ctx, tx, nil)
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
@@ -26,7 +29,7 @@ func (s *Service) Learn(ctx context.Context) error {
 		return err
 	}
 	if learned {
-		s.notify() // whoever waits may share a GPU now
+		s.sessions.Notify() // whoever waits may share a GPU now
 	}
 	return nil
 }
@@ -35,7 +38,7 @@ func (s *Service) Learn(ctx context.Context) error {
 func (s *Service) saveGPUs(ctx context.Context, closing bool) error {
 	entries, err := s.gpus.Entries(s.options.Now(), closing)
 	if err == nil && len(entries) > 0 {
-		err = s.store.Apply(ctx, Change{Pool: entries})
+		err = s.store.Apply(ctx, journal.Change{Pool: entries})
 	}
 	if err != nil {
 		s.gpus.Again(entries)
@@ -90,7 +93,7 @@ func gpuPlaceOf(t trial.Trial, member pool.Member, held []pool.Lease) gpushare.P
 // those of the workers that are connected; nil where there are none. The study's
 // lock is held.
 func (s *Service) gpuExpected(ctx context.Context, r *session.Session, t trial.Trial) *protocol.GPUExpected {
-	if callerOf(ctx).Sight == Shared {
+	if access.CallerOf(ctx).Sight == access.Shared {
 		return nil // who came by a link hears nothing of workers
 	}
 	types := s.allocator.GPUTypes()
@@ -123,7 +126,7 @@ func (s *Service) noteGPU(r *session.Session, t trial.Trial, use *trial.GPUUse) 
 	opened := r.GPUStudy().Watch(t, use)
 	s.reshare(r, t)
 	if opened {
-		s.notify()
+		s.sessions.Notify()
 	}
 }
 
@@ -150,7 +153,7 @@ func (s *Service) poolGPU(ctx context.Context, r *session.Session, t trial.Trial
 	}
 	one := &protocol.PoolGPU{Places: t.GPUs, Share: t.GPUShare, Use: r.GPUStudy().Observed(t)}
 	for _, id := range s.allocator.Sharers(t.ID) {
-		if study, _ := studyOf(id); s.seenBy(callerOf(ctx), study) {
+		if study, _ := registry.StudyOf(id); s.sessions.SeenBy(access.CallerOf(ctx), study) {
 			one.Beside = append(one.Beside, id)
 		} else {
 			one.Others++

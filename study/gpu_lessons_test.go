@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -218,7 +218,7 @@ func TestTrialsShowWhichParametersDecideTheModel(t *testing.T) {
 			t.Errorf("%+v", found)
 		}
 		// Whoever looks through a link hears nothing of workers.
-		linked := study.WithCaller(w.ctx, study.Caller{Sight: study.Shared, Study: leases[0].StudyID, Holder: "nobody"})
+		linked := access.WithCaller(w.ctx, access.Caller{Sight: access.Shared, Study: leases[0].StudyID, Holder: "nobody"})
 		detail, err := w.service.TrialDetail(linked, leases[0].StudyID, 0)
 		if err != nil || detail.GPUExpected != nil {
 			t.Errorf("%+v, %v", detail.GPUExpected, err)

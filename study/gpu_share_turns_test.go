@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -229,8 +229,8 @@ func TestATrialThatIsLargerThanEveryGPUIsUnfit(t *testing.T) {
 // when they came is written when there is room again.
 func TestThatATrialHadNeighboursIsStoredThoughTheStoreWasFull(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		full := &unwritable{Store: w.store, refuses: func(change study.Change) bool {
-			return slices.ContainsFunc(change.Pool, func(entry study.PoolEntry) bool { return entry.Kind == "neighbour" })
+		full := &unwritable{Store: w.store, refuses: func(change journal.Change) bool {
+			return slices.ContainsFunc(change.Pool, func(entry journal.PoolEntry) bool { return entry.Kind == "neighbour" })
 		}}
 		w.store = full
 		w.start()

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
@@ -204,7 +205,7 @@ func TestForgottenGroundTruthIsGone(t *testing.T) {
 // when both are under way at once.
 func TestRepeatedImportHasItsFirstAnswer(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		ctx := study.WithIdempotency(w.ctx, "key", "import")
+		ctx := registry.WithIdempotency(w.ctx, "key", "import")
 		for range 2 { // the second one finds the receipt's key taken
 			reply, err := w.service.ImportGroundTruth(ctx, truth(lesson("record-1", "x86", 1)))
 			if err != nil || reply.Imported != 1 || reply.Skipped != 0 {
@@ -215,7 +216,7 @@ func TestRepeatedImportHasItsFirstAnswer(t *testing.T) {
 		if err != nil || !found || string(answer) != `{"imported":1,"skipped":0}` {
 			t.Errorf("%s, %v, %v", answer, found, err)
 		}
-		if _, err := w.service.ForgetGroundTruth(study.WithIdempotency(w.ctx, "key", "forget"), ""); !problem.Is(err, problem.KeyReused) {
+		if _, err := w.service.ForgetGroundTruth(registry.WithIdempotency(w.ctx, "key", "forget"), ""); !problem.Is(err, problem.KeyReused) {
 			t.Errorf("the key for another request: %v", err)
 		}
 		if !strings.Contains(w.known(""), "record-1") {

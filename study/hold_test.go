@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -25,11 +27,11 @@ func moving(t *testing.T, now *time.Time) (s *Service, r *session.Session) {
 		if _, err := s.RegisterWorker(t.Context(), registration); err != nil {
 			t.Fatal(err)
 		}
-		enqueue(t, s, Caller{}, worker)
+		enqueue(t, s, access.Caller{}, worker)
 	}
 	r = ofAda("moving")
 	r.Queue, r.Trials = []int{0}, make([]trial.Trial, 1)
-	s.sessions[r.ID] = r
+	s.sessions.Add(r)
 	holdFor(s, pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner, Worker: "old-1", GPUs: []int{0}}, "new-1", 0)
 	return s, r
 }
@@ -38,7 +40,7 @@ func moving(t *testing.T, now *time.Time) (s *Service, r *session.Session) {
 var anything = choice{Choice: scheduler.Choice{Number: allocator.Next}}
 
 // enqueue has the worker wait until the answer is called.
-func enqueue(t testing.TB, s *Service, caller Caller, worker string) (leave func()) {
+func enqueue(t testing.TB, s *Service, caller access.Caller, worker string) (leave func()) {
 	t.Helper()
 	if _, err := s.allocator.Arrive(allocator.Visit{Caller: caller, Worker: worker, Enqueue: true}); err != nil {
 		t.Fatal(err)
@@ -59,7 +61,7 @@ func heldOf(s *Service, r *session.Session) allocator.Held {
 
 func ofAda(id string) *session.Session {
 	one := 1
-	r := session.New(&session.Options{Now: time.Now}, Study{ID: id, Owner: "ada"})
+	r := session.New(&session.Options{Now: time.Now}, journal.Study{ID: id, Owner: "ada"})
 	r.Study.Definition.Resources = &definition.Resources{GPUs: &one}
 	return r
 }
@@ -120,7 +122,7 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 			s.allocator.Leave("new-1")
 			*now = now.Add(waitqueue.Patience)
 		}, true},
-		"not queued": {func(s *Service, _ *time.Time) { s.sessions["moving"].Queue = nil }, true},
+		"not queued": {func(s *Service, _ *time.Time) { s.sessions.InMemory("moving").Queue = nil }, true},
 	} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		s, r := moving(t, &now)
@@ -145,10 +147,10 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 	if _, err := s.RegisterWorker(t.Context(), protocol.WorkerRegistration{ID: "new-home", Name: "new", Slots: 1}); err != nil {
 		t.Fatal(err)
 	}
-	defer enqueue(t, s, Caller{}, "new-home")()
-	r := session.New(&s.sessionOptions, Study{ID: "study"})
+	defer enqueue(t, s, access.Caller{}, "new-home")()
+	r := session.New(&session.Options{Now: time.Now}, journal.Study{ID: "study"})
 	r.Queue, r.Resting = []int{4, 7, 9}, map[int]time.Time{7: now.Add(time.Hour)}
-	s.sessions[r.ID] = r
+	s.sessions.Add(r)
 	holdFor(s, pool.Lease{Trial: "study-4", Study: r.ID}, "new-home", 0)
 	for _, test := range []struct {
 		worker string
@@ -175,7 +177,7 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 func TestATrialThatMovesKeepsItsPlace(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := New(nil, nil, Options{Now: func() time.Time { return now }})
-	r := session.New(&s.sessionOptions, Study{ID: "study"})
+	r := session.New(&session.Options{Now: time.Now}, journal.Study{ID: "study"})
 	r.Queue = []int{1, 2}
 	r.Study.Definition.Parallel = 1
 	holdFor(s, pool.Lease{Trial: "study-2", Study: r.ID}, "new", 0)

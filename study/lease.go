@@ -8,6 +8,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -18,10 +20,10 @@ func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (pro
 	wait, cancel := context.WithTimeout(ctx, time.Duration(request.WaitSeconds*float64(time.Second)))
 	defer cancel()
 	// Who asks for one study, or does not wait, is not in the queue.
-	visit := allocator.Visit{Caller: callerOf(ctx), Worker: request.Worker, Study: request.Study, Enqueue: request.Study == "" && request.WaitSeconds > 0}
+	visit := allocator.Visit{Caller: access.CallerOf(ctx), Worker: request.Worker, Study: request.Study, Enqueue: request.Study == "" && request.WaitSeconds > 0}
 	for {
-		changed := s.changes()
-		visit.Shares = request.Study == "" && ofSeveral(s.loaded())
+		changed := s.sessions.Changes()
+		visit.Shares = request.Study == "" && ofSeveral(s.sessions.Loaded())
 		arrival, err := s.allocator.Arrive(visit)
 		if err != nil {
 			return protocol.LeaseReply{}, unspoken(request.Worker, err)
@@ -130,7 +132,7 @@ func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (
 // leaseOnce is one attempt of leaseFrom; postponed says that the study has begun a
 // trial which needs more of a GPU than was kept for it.
 func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short, postponed bool, err error) {
-	r, err := s.locked(ctx, chosen.Study)
+	r, err := s.sessions.Locked(ctx, chosen.Study)
 	if err != nil {
 		return reply, false, false, err
 	}
@@ -185,7 +187,7 @@ func (s *Service) reserve(r *session.Session, worker string, chosen choice) (*al
 // grant leases what the study has for the worker now.
 func (s *Service) grant(ctx context.Context, r *session.Session, here session.Lessee) (reply protocol.LeaseReply, postponed bool, err error) {
 	here.Approximation, _ = s.approximation.Of(r.Study.ID)
-	here.Holder = callerOf(ctx).Holder
+	here.Holder = access.CallerOf(ctx).Holder
 	if here.Known, err = r.Tuning().Known(ctx, s.truth, here.Site); err != nil {
 		return reply, false, err
 	}
@@ -212,16 +214,16 @@ func (s *Service) grant(ctx context.Context, r *session.Session, here session.Le
 			lease := r.LeaseRecord(*leased, r.Usage(*leased, here.Room.Machine, r.Resident), tx.Now)
 			confirmed := here.Confirm(lease)
 			if confirmed.Released {
-				s.notify()
+				s.sessions.Notify()
 			}
 			s.gpus.Began(r.GPUStudy(), *leased, gpuPlaceOf(*leased, confirmed.Worker, confirmed.Leases))
 			s.approximation.Began(*leased, r.Study.Definition, waited, tx.Now)
 		})
 	} else {
 		reply.StudyFinished = tx.Study != nil
-		ctx = unkeyed(ctx) // another study may have a trial for this call
+		ctx = registry.Unkeyed(ctx) // another study may have a trial for this call
 	}
-	if err := commit(ctx, s, tx, &reply); err != nil {
+	if err := s.sessions.Commit(ctx, tx, &reply); err != nil {
 		return protocol.LeaseReply{}, false, unsettled{err}
 	}
 	return reply, tx.Postponed, nil

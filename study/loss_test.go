@@ -7,7 +7,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -226,7 +227,7 @@ func TestACheckpointThatCannotBeRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, event := range events {
-			if event.Kind == study.TrialState && event.State == string(trial.Queued) {
+			if event.Kind == journal.TrialState && event.State == string(trial.Queued) {
 				said += event.Reason + "\n"
 			}
 		}
@@ -252,7 +253,7 @@ func TestAStallIsAnEvent(t *testing.T) {
 			t.Errorf("the lease says %g, %v", lease.StallSeconds, lease.StallEnds)
 		}
 		beat := func(quiet float64) {
-			reply, err := w.service.Heartbeat(study.WithIdempotency(w.ctx, "beat", "beat"), "worker-1", protocol.Heartbeat{
+			reply, err := w.service.Heartbeat(registry.WithIdempotency(w.ctx, "beat", "beat"), "worker-1", protocol.Heartbeat{
 				Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch, QuietSeconds: quiet}},
 			})
 			if err != nil || len(reply.Lost) > 0 {

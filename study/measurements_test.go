@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -155,8 +155,8 @@ func TestResultsOfAnEarlierVersion(t *testing.T) {
 					unknown++
 				}
 			}
-			write := study.TrialWrite{Trial: one, Guard: &study.Guard{State: before.State, LeaseEpoch: before.LeaseEpoch}}
-			if err := w.store.Apply(w.ctx, study.Change{Trials: []study.TrialWrite{write}}); err != nil {
+			write := journal.TrialWrite{Trial: one, Guard: &journal.Guard{State: before.State, LeaseEpoch: before.LeaseEpoch}}
+			if err := w.store.Apply(w.ctx, journal.Change{Trials: []journal.TrialWrite{write}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 // made of, what is worked out again whenever it is asked for, and what was heard of
 // workers and what they sent, which a change that is refused does not take back.
 var notCompared = map[string]bool{
-	"Service.store": true, "Service.logs": true, "Service.options": true, "Service.changed": true, "state.counted": true, "Service.scheduler": true, "Governor.allocator": true,
-	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true, "Service.sessionOptions": true, "Session.options": true,
+	"Service.store": true, "Service.logs": true, "Service.options": true, "Registry.changed": true, "state.counted": true, "Service.scheduler": true, "Governor.allocator": true,
+	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true, "Registry.store": true, "Registry.options": true, "Session.options": true,
 	"Session.newest": true, "Session.Loads": true, "Session.Used": true, "Session.Stale": true, "Session.summary": true, "State.Method": true,
 	"State.ready": true, "Session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
 	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
@@ -24,7 +24,7 @@ var notCompared = map[string]bool{
 // finds also what is added to it later. Searches are as they would be stored.
 func Memory(s *Service) []string {
 	var lines []string
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		if r.Method != nil {
 			state, err := r.Method.Snapshot()
 			lines = append(lines, fmt.Sprintf("search of %s: %s %v", r.ID, state, err))
@@ -96,7 +96,7 @@ func moment(v reflect.Value) string {
 
 // Woken says whether anybody was woken since.
 func Woken(s *Service) func() bool {
-	changed := s.changes()
+	changed := s.sessions.Changes()
 	return func() bool {
 		select {
 		case <-changed:

@@ -3,10 +3,10 @@ package study
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -65,13 +65,6 @@ func (s *Service) leaving(tx *session.Transaction, t trial.Trial) {
 	}
 }
 
-// studyOf is the study and the number of a trial.
-func studyOf(id trial.ID) (study string, number int) {
-	study, _, _ = strings.Cut(string(id), "-")
-	number, _ = id.Number()
-	return study, number
-}
-
 // hold holds a trial that is given back for the worker that it migrates to. It is seen
 // in the queue before that is durable, so it is held before, too.
 func (s *Service) hold(tx *session.Transaction) {
@@ -82,8 +75,8 @@ func (s *Service) hold(tx *session.Transaction) {
 
 // isQueued reports whether the trial waits.
 func (s *Service) isQueued(id trial.ID) bool {
-	study, number := studyOf(id)
-	r := s.inMemory(study)
+	study, number := registry.StudyOf(id)
+	r := s.sessions.InMemory(study)
 	if r == nil {
 		return false
 	}
@@ -107,8 +100,8 @@ func (s *Service) resumeMigrations() {
 
 // whereabouts is where a trial is that had the lease when it was told to migrate.
 func (s *Service) whereabouts(id trial.ID, lease trial.LeaseEpoch, now time.Time) allocator.Whereabouts {
-	study, number := studyOf(id)
-	r := s.inMemory(study)
+	study, number := registry.StudyOf(id)
+	r := s.sessions.InMemory(study)
 	if r == nil {
 		return allocator.Whereabouts{}
 	}

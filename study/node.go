@@ -37,7 +37,7 @@ func (s *Service) judged(tx *session.Transaction) {
 	for _, one := range tx.Start.Exclude {
 		s.options.Logger.Warn("worker excluded from a study", "worker", one.Name, "study", tx.Session.Study.Definition.Name, "until", one.Until, "reason", one.Reason)
 	}
-	s.notify()
+	s.sessions.Notify()
 }
 
 // shownExclusion is the exclusion as workers and people are told.

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
@@ -34,7 +35,7 @@ func longStudy(b *testing.B, trials int) *study.Service {
 	}
 	kept, random, began := memory.New(), rand.New(rand.NewPCG(1, 2)), time.Now()
 	ended := began.Add(time.Hour)
-	change := study.Change{Insert: &study.Study{ID: "long", Definition: def, Status: protocol.StudyCompleted, Created: began, Finished: &ended}}
+	change := journal.Change{Insert: &journal.Study{ID: "long", Definition: def, Status: protocol.StudyCompleted, Created: began, Finished: &ended}}
 	cube, top := def.Space.Cube(), def.Ladder()[0]
 	for number := range trials {
 		point := make([]float64, len(def.Space.Parameters))
@@ -53,11 +54,11 @@ func longStudy(b *testing.B, trials int) *study.Service {
 			if err != nil {
 				b.Fatal(err)
 			}
-			change.Events = append(change.Events, study.Event{
-				Study: "long", Sequence: int64(len(change.Events) + 1), At: began.Add(time.Duration(number) * 300 * time.Millisecond), Kind: study.TrialState, Trial: one.ID, State: string(state), Data: data,
+			change.Events = append(change.Events, journal.Event{
+				Study: "long", Sequence: int64(len(change.Events) + 1), At: began.Add(time.Duration(number) * 300 * time.Millisecond), Kind: journal.TrialState, Trial: one.ID, State: string(state), Data: data,
 			})
 		}
-		change.Trials = append(change.Trials, study.TrialWrite{Trial: one})
+		change.Trials = append(change.Trials, journal.TrialWrite{Trial: one})
 	}
 	if err := kept.Apply(b.Context(), change); err != nil {
 		b.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -142,7 +142,7 @@ func TestASearchSeesViolations(t *testing.T) {
 			}
 			log, violations := "", 0
 			for _, event := range events {
-				if event.Kind == study.Searched {
+				if event.Kind == journal.Searched {
 					log += string(event.Data) + "\n"
 					violations += strings.Count(string(event.Data), `"violation":`)
 				}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
@@ -20,7 +22,7 @@ const (
 // Pool says who runs where and why: the workers, and what the caller's studies run
 // on them, have ready, predict and moved.
 func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
-	caller := callerOf(ctx)
+	caller := access.CallerOf(ctx)
 	machines := s.poolMachines()
 	var types []string
 	for _, one := range machines {
@@ -33,7 +35,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 	probes := s.allocator.Probes()
 	known := costmodel.TypesOf(types, probes.Known, probes.Changes)
 	running := map[string][]protocol.PoolRun{}
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		if err := ctx.Err(); err != nil {
 			return protocol.Pool{}, err
 		}
@@ -59,9 +61,9 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 
 // runsUnseen reports whether the worker runs a trial of a study that the caller does
 // not see.
-func (s *Service) runsUnseen(worker string, caller Caller) bool {
+func (s *Service) runsUnseen(worker string, caller access.Caller) bool {
 	_, held, _ := s.allocator.Worker(worker)
-	return slices.ContainsFunc(held, func(one pool.Lease) bool { return !s.seenBy(caller, one.Study) })
+	return slices.ContainsFunc(held, func(one pool.Lease) bool { return !s.sessions.SeenBy(caller, one.Study) })
 }
 
 // poolMachines are the workers, without what they run.
@@ -88,7 +90,7 @@ func (s *Service) lookIn(ctx context.Context, r *session.Session, types costmode
 	if r.Stale || r.Study.Status.Over() {
 		return
 	}
-	name := called(r.Study, callerOf(ctx))
+	name := registry.NameFor(r.Study, access.CallerOf(ctx))
 	for i := range r.Trials {
 		t := &r.Trials[i]
 		if t.State.Held() {

@@ -5,8 +5,10 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -17,12 +19,12 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	if err != nil {
 		return nil, err
 	}
-	caller, views := callerOf(ctx), make([]protocol.StudyView, 0, len(stored))
+	caller, views := access.CallerOf(ctx), make([]protocol.StudyView, 0, len(stored))
 	for _, one := range stored {
 		if !caller.Sees(one.ID, one.Owner) {
 			continue
 		}
-		view, err := s.glance(ctx, one.ID)
+		view, err := s.sessions.Summary(ctx, one.ID)
 		if problem.Is(err, problem.NotFound) {
 			continue // deleted since
 		}
@@ -36,9 +38,9 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 
 // Study returns one study by id or name.
 func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return look(ctx, s, ref, func(r *session.Session) (protocol.StudyView, error) {
+	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyView, error) {
 		view := r.View(s.options.Now())
-		if callerOf(ctx).Sight != Shared { // who came by a link hears nothing of workers and users
+		if access.CallerOf(ctx).Sight != access.Shared { // who came by a link hears nothing of workers and users
 			view.Waits = s.waits(r)
 		}
 		return view, nil
@@ -48,7 +50,7 @@ func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, er
 // TrialDetail returns one trial with its reports and its history.
 func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
 	var expected *protocol.GPUExpected
-	ranked, err := look(ctx, s, ref, func(r *session.Session) (protocol.RankedTrial, error) {
+	ranked, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.RankedTrial, error) {
 		t, err := r.Trial(number)
 		if err != nil {
 			return protocol.RankedTrial{}, err
@@ -73,12 +75,12 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 
 // Look returns a copy of the study, once all of it is durable.
 func (s *Service) Look(ctx context.Context, ref string) (journal.View, error) {
-	return look(ctx, s, ref, func(r *session.Session) (journal.View, error) { return r.Copy(), nil })
+	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (journal.View, error) { return r.Copy(), nil })
 }
 
 // Log returns what the trial's command printed.
 func (s *Service) Log(ctx context.Context, ref string, number int) (string, error) {
-	t, err := look(ctx, s, ref, func(r *session.Session) (trial.Trial, error) { return r.Trial(number) })
+	t, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (trial.Trial, error) { return r.Trial(number) })
 	if err != nil {
 		return "", err
 	}
@@ -87,8 +89,8 @@ func (s *Service) Log(ctx context.Context, ref string, number int) (string, erro
 
 // Followed returns whose study it is whose events the caller wants to follow, and
 // the last event that it has.
-func (s *Service) Followed(ctx context.Context, ref string) (owner string, last Position, err error) {
-	last, err = look(ctx, s, ref, func(r *session.Session) (Position, error) {
+func (s *Service) Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error) {
+	last, err = registry.Look(ctx, s.sessions, ref, func(r *session.Session) (journal.Position, error) {
 		owner = r.Study.Owner
 		return *r.Position(), nil
 	})
@@ -97,7 +99,7 @@ func (s *Service) Followed(ctx context.Context, ref string) (owner string, last 
 
 // Events returns up to limit events of the study behind the sequence.
 func (s *Service) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
-	study, err := look(ctx, s, ref, func(r *session.Session) (string, error) { return r.Study.ID, nil })
+	study, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (string, error) { return r.Study.ID, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +111,8 @@ func (s *Service) Events(ctx context.Context, ref string, after int64, limit int
 // the context's error when that ends first.
 func (s *Service) WaitEvents(ctx context.Context, ref string, after int64) error {
 	for {
-		changed := s.changes()
-		sequence, err := look(ctx, s, ref, func(r *session.Session) (int64, error) { return r.Sequence, nil })
+		changed := s.sessions.Changes()
+		sequence, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (int64, error) { return r.Sequence, nil })
 		if err != nil {
 			return err
 		}
@@ -126,7 +128,7 @@ func (s *Service) WaitEvents(ctx context.Context, ref string, after int64) error
 }
 
 // outward turns stored events into the protocol's.
-func outward(events []Event) []protocol.Event {
+func outward(events []journal.Event) []protocol.Event {
 	list := make([]protocol.Event, 0, len(events))
 	for _, event := range events {
 		out := protocol.Event{
@@ -147,7 +149,7 @@ func outward(events []Event) []protocol.Event {
 // Checkpoints returns the artifacts that checkpoints in studies refer to which the caller
 // sees. If it sees all, other artifacts are garbage once their upload is long over.
 func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
-	caller := callerOf(ctx)
+	caller := access.CallerOf(ctx)
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
 		return nil, err
@@ -168,17 +170,4 @@ func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return used, nil
-}
-
-// glance is the study as lists show it.
-func (s *Service) glance(ctx context.Context, id string) (protocol.StudyView, error) {
-	r, err := s.session(ctx, id)
-	if err != nil {
-		return protocol.StudyView{}, err
-	}
-	view, err := r.Summary(ctx)
-	if problem.Is(err, problem.NotFound) {
-		s.forget(r)
-	}
-	return view, err
 }

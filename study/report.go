@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -16,7 +17,7 @@ import (
 // was accepted before changes nothing, whatever it says now; one that a later
 // epoch has overtaken counts like any other.
 func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error) {
-	r, t, err := s.lockedTrial(ctx, id)
+	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return protocol.Directive{}, err
 	}
@@ -69,7 +70,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 			s.release(pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
 		}
 	})
-	if err := commit(ctx, s, tx, &directive); err != nil {
+	if err := s.sessions.Commit(ctx, tx, &directive); err != nil {
 		return protocol.Directive{}, err
 	}
 	return directive, nil
@@ -126,7 +127,7 @@ func (s *Service) fresh(ctx context.Context, r *session.Session, t trial.Trial, 
 // One that is older than what the trial would resume from changes nothing; one of
 // bytes that the caller did not send is refused.
 func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
-	r, t, err := s.lockedTrial(ctx, id)
+	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -152,16 +153,15 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 		t.Earlier = t.Checkpoint
 	}
 	t.Checkpoint = &trial.Checkpoint{Epoch: commitment.Epoch, Rung: t.Rung, Artifact: commitment.Artifact, Bytes: commitment.Bytes}
-	tx.Log(Event{Kind: Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
+	tx.Log(journal.Event{Kind: journal.Checkpointed, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Checkpoint)
 	tx.Stage(t)
 	tx.Then(func() { s.allocator.Saved(t.ID, t.LeaseEpoch) })
-	var nothing struct{}
-	return commit(ctx, s, tx, &nothing)
+	return s.sessions.Commit(ctx, tx, nil)
 }
 
 // AppendLog adds to the trial's log.
 func (s *Service) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error {
-	r, t, err := s.lockedTrial(ctx, id)
+	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return err
 	}

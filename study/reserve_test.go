@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 )
 
@@ -19,7 +20,7 @@ func TestFreeCoresAreKeptWhileATrialIsChosen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, denied := s.reserve(session.New(&s.sessionOptions, Study{}), "worker-1", anything)
+	here, denied := s.reserve(session.New(&session.Options{Now: time.Now}, journal.Study{}), "worker-1", anything)
 	if here == nil || here.Cores != 4 {
 		t.Fatalf("the chosen trial has %+v of 4 cores, denied %+v", here, denied)
 	}

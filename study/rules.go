@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/gpushare"
@@ -14,12 +16,12 @@ import (
 func (s *Service) loadPool(ctx context.Context) error {
 	for _, from := range []struct {
 		kinds []string
-		load  func([]PoolEntry) error
+		load  func([]journal.PoolEntry) error
 	}{
 		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load},
 		{[]string{approximation.ResponsesEntry, approximation.HistoryEntry}, s.approximation.Load},
 	} {
-		var entries []PoolEntry
+		var entries []journal.PoolEntry
 		for _, kind := range from.kinds {
 			some, err := s.store.PoolEntries(ctx, kind)
 			if err != nil {
@@ -36,9 +38,9 @@ func (s *Service) loadPool(ctx context.Context) error {
 
 // applyRules stores entries of the pool's rules, with the answer under the call's key;
 // nil: without one.
-func (s *Service) applyRules(ctx context.Context, entries []PoolEntry, answer any) (ours bool, err error) {
+func (s *Service) applyRules(ctx context.Context, entries []journal.PoolEntry, answer any) (ours bool, err error) {
 	if answer == nil {
-		ctx, answer = unkeyed(ctx), new(struct{})
+		ctx, answer = registry.Unkeyed(ctx), new(struct{})
 	}
-	return apply(ctx, s, Change{Pool: entries}, answer)
+	return s.sessions.Apply(ctx, journal.Change{Pool: entries}, answer)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -16,9 +18,9 @@ import (
 type scheduled struct{ service *Service }
 
 // Candidates are the studies with a command that may have a trial for a worker.
-func (v scheduled) Candidates(caller Caller) (list []pool.Candidate, working map[string]bool) {
+func (v scheduled) Candidates(caller access.Caller) (list []pool.Candidate, working map[string]bool) {
 	working = map[string]bool{}
-	for r := range v.service.each() {
+	for r := range v.service.sessions.Each() {
 		if r.Trains() && (r.Stale || r.Broken == nil && !r.Idle() && !r.Full(0)) {
 			working[r.ID] = true
 			if caller.Sees(r.ID, r.Owner) {
@@ -33,7 +35,7 @@ func (v scheduled) Candidates(caller Caller) (list []pool.Candidate, working map
 
 // View shows the study unless it is over, or is not in memory as it should be.
 func (v scheduled) View(ctx context.Context, study string, show func(scheduler.Study)) {
-	r := v.service.inMemory(study)
+	r := v.service.sessions.InMemory(study)
 	if r == nil {
 		return
 	}
@@ -43,7 +45,7 @@ func (v scheduled) View(ctx context.Context, study string, show func(scheduler.S
 		return
 	}
 	show(scheduler.Study{
-		ID: r.ID, Title: called(r.Study, callerOf(ctx)), Trains: r.Trains(),
+		ID: r.ID, Title: registry.NameFor(r.Study, access.CallerOf(ctx)), Trains: r.Trains(),
 		Energy: r.Study.Definition.Placement.Energy, Parallel: r.Study.Definition.Parallel, Trials: r.Trials, Queue: r.Queue, Resting: r.Resting,
 		Startable: r.Startable(), DataFraction: r.Ladder[0].Budget.DataFraction,
 		Costs: func() *costmodel.Model { return r.Costs(ctx) }, Loads: r.Loads,
@@ -53,7 +55,7 @@ func (v scheduled) View(ctx context.Context, study string, show func(scheduler.S
 }
 
 // Changes is closed when anything changes.
-func (v scheduled) Changes() <-chan struct{} { return v.service.changes() }
+func (v scheduled) Changes() <-chan struct{} { return v.service.sessions.Changes() }
 
 // waits says why the study's next trial does not start; nil where nothing is in
 // its way, or it has none. The study's lock is held.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -215,7 +215,7 @@ func TestALinkDoesNotSayWhyAStudyWaits(t *testing.T) {
 		if w.waits(id) == "" {
 			t.Fatal("without a worker, it does not wait")
 		}
-		guest := w.as(study.Caller{Sight: study.Shared, Study: id, Holder: "link:x"})
+		guest := w.as(access.Caller{Sight: access.Shared, Study: id, Holder: "link:x"})
 		if waits := guest.view(id).Waits; waits != nil {
 			t.Errorf("a guest hears %v", waits)
 		}
@@ -228,7 +228,7 @@ func TestQuotasHoldUnderConcurrency(t *testing.T) {
 	for i := range 4 {
 		w.create(named(fmt.Sprint("study-", i), "resources: {gpus: 1}")...)
 	}
-	if _, err := w.service.SetQuota(w.ctx, study.Administrators, protocol.Quota{Trials: 3, GPUs: 3}); err != nil {
+	if _, err := w.service.SetQuota(w.ctx, access.Administrators, protocol.Quota{Trials: 3, GPUs: 3}); err != nil {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -386,7 +387,7 @@ func (f *fleet) check(id string) {
 		if event.Sequence != int64(i)+1 {
 			f.t.Fatalf("event %d has sequence %d", i+1, event.Sequence)
 		}
-		if event.Kind == study.TrialState && event.State == string(trial.Leased) {
+		if event.Kind == journal.TrialState && event.State == string(trial.Leased) {
 			leases[event.Trial]++
 		}
 	}
@@ -472,7 +473,7 @@ func (f *fleet) checkTrial(t trial.Trial) int {
 
 // checkReplay puts the log's decisions to a new search, which must take the
 // same ones.
-func (f *fleet) checkReplay(id string, events []study.Event) {
+func (f *fleet) checkReplay(id string, events []journal.Event) {
 	stored, err := f.store.Study(f.ctx, id)
 	if err != nil {
 		f.t.Fatal(err)

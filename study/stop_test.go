@@ -116,7 +116,7 @@ func (w *world) reportsReplayed(id string) (reported int) {
 		w.t.Error(err)
 	}
 	for _, event := range events {
-		if event.Kind == study.Searched && strings.Contains(string(event.Data), `"kind":"reported"`) {
+		if event.Kind == journal.Searched && strings.Contains(string(event.Data), `"kind":"reported"`) {
 			reported++
 		}
 	}
@@ -215,7 +215,7 @@ type refusing struct {
 	refuse bool
 }
 
-func (r *refusing) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (r *refusing) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	if r.refuse {
 		refused := journal.NewOutcome()
 		refused.Settle(errors.New("the disk is full"))

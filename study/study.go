@@ -13,34 +13,8 @@ package study
 
 import "github.com/tandem-tune/tandem/study/journal"
 
-// What the use cases read and write is defined in package journal.
-type (
-	Study      = journal.Study
-	Event      = journal.Event
-	Snapshot   = journal.Snapshot
-	Receipt    = journal.Receipt
-	Guard      = journal.Guard
-	TrialWrite = journal.TrialWrite
-	Position   = journal.Position
-	PoolEntry  = journal.PoolEntry
-	Change     = journal.Change
-	LogStore   = journal.LogStore
-	Outcome    = journal.Outcome
-	// Store keeps the studies, and everything that belongs to none.
-	Store interface {
-		journal.Store
-		journal.SharedStore
-	}
-)
-
-// The kinds of events in a study's log.
-const (
-	StudyCreated = journal.StudyCreated
-	StatusChange = journal.StatusChange
-	TrialState   = journal.TrialState
-	Reported     = journal.Reported
-	Checkpointed = journal.Checkpointed
-	Emulated     = journal.Emulated
-	Annotated    = journal.Annotated
-	Searched     = journal.Searched
-)
+// Store keeps the studies, and everything that belongs to none.
+type Store interface {
+	journal.Store
+	journal.SharedStore
+}

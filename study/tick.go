@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 )
 
@@ -44,7 +46,7 @@ func (s *Service) Tick(ctx context.Context) error {
 	if err := s.restAll(ctx, now); err != nil {
 		failures = append(failures, err)
 	}
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		r.Evict(now)
 	}
 	return errors.Join(failures...)
@@ -53,7 +55,7 @@ func (s *Service) Tick(ctx context.Context) error {
 // endOverdue completes the studies that have run for their stop.seconds.
 func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
 	due := func(r *session.Session) bool { return r.Overdue(now) }
-	return s.changeDue(ctx, "end", due, func(tx *session.Transaction, current Study) error {
+	return s.sessions.ChangeDue(ctx, "end", due, func(tx *session.Transaction, current journal.Study) error {
 		return tx.Conclude(protocol.StudyCompleted, fmt.Sprintf("its time of %g s is up", current.Definition.Stop.Seconds))
 	})
 }
@@ -62,13 +64,13 @@ func (s *Service) endOverdue(ctx context.Context, now time.Time) error {
 // and no room. It is called at every tick: a worker that is busy asks for nothing.
 func (s *Service) preempt(now time.Time) {
 	room := map[string]map[string]bool{}
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		if r.Study.Definition.Preempt && r.Wanting() {
 			room[r.ID] = s.makeWay(r, now)
 		}
 	}
 	if s.allocator.EndClaims(now, room) {
-		s.notify() // whoever waits may have what was left
+		s.sessions.Notify() // whoever waits may have what was left
 	}
 }
 
@@ -92,8 +94,7 @@ func (s *Service) resumeRest(ctx context.Context, r *session.Session) error {
 	current := r.Study
 	current.Since, current.Status, current.Reason = &tx.Now, protocol.StudyRunning, "a process asks for its trials"
 	tx.Status(current)
-	var nothing struct{}
-	return commit(unkeyed(ctx), s, tx, &nothing)
+	return s.sessions.Commit(registry.Unkeyed(ctx), tx, nil)
 }
 
 // forsaken reports whether nobody works on a study that only those work on who ask for
@@ -114,7 +115,7 @@ func (s *Service) restAll(ctx context.Context, now time.Time) error {
 // restThose pauses the studies that nobody works on, of those that may be.
 func (s *Service) restThose(ctx context.Context, may func(*session.Session) bool) error {
 	due := func(r *session.Session) bool { return s.forsaken(r) && may(r) }
-	return s.changeDue(ctx, "pause", due, func(tx *session.Transaction, current Study) error {
+	return s.sessions.ChangeDue(ctx, "pause", due, func(tx *session.Transaction, current journal.Study) error {
 		current.Elapsed, current.Since = current.ElapsedAt(tx.Now), nil
 		current.Status, current.Reason = protocol.StudyPaused, session.RestReason
 		tx.Status(current)
@@ -126,10 +127,10 @@ func (s *Service) restThose(ctx context.Context, may func(*session.Session) bool
 // worker that did not come.
 func (s *Service) wake(now time.Time) {
 	rested := s.allocator.ReleaseHolds(now, s.isQueued)
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		rested = r.Rested(now) || rested
 	}
 	if rested {
-		s.notify()
+		s.sessions.Notify()
 	}
 }

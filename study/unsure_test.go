@@ -30,15 +30,15 @@ type unsure struct {
 
 type submitted struct {
 	ctx     context.Context
-	change  study.Change
-	outcome *study.Outcome
+	change  journal.Change
+	outcome *journal.Outcome
 }
 
-func (u *unsure) Apply(ctx context.Context, change study.Change) error {
+func (u *unsure) Apply(ctx context.Context, change journal.Change) error {
 	return u.Submit(ctx, change).Wait()
 }
 
-func (u *unsure) Submit(ctx context.Context, change study.Change) *study.Outcome {
+func (u *unsure) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
 	one := submitted{ctx, change, journal.NewOutcome()}
 	u.mutex.Lock()
 	defer u.mutex.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -34,7 +35,7 @@ type upload struct {
 
 // Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
 func (s *Service) Uploaded(ctx context.Context, sha256 string, bytes int64) {
-	holder, now := callerOf(ctx).Holder, s.options.Now()
+	holder, now := access.CallerOf(ctx).Holder, s.options.Now()
 	s.uploads.mutex.Lock()
 	defer s.uploads.mutex.Unlock()
 	list := slices.DeleteFunc(s.uploads.sent[holder], func(one upload) bool { return one.artifact == sha256 })
@@ -73,7 +74,7 @@ func (u *uploads) of(holder, artifact string, since time.Time) (bytes int64, fou
 // which a child has from its parent. The answer does not tell whether others have
 // such an artifact.
 func (s *Service) checkUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
-	caller := callerOf(ctx)
+	caller := access.CallerOf(ctx)
 	if caller.Holder == "" { // the program itself
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 // What somebody sent may be committed by him alone, for a while, and only so much
@@ -37,8 +38,8 @@ func TestUploadsAreOfWhoSentThem(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		for _, other := range []study.Caller{workerOf("desk"), user("alice"), {Holder: study.Administrators}} {
-			w.service.Uploaded(study.WithCaller(w.ctx, other), artifact(1), 7)
+		for _, other := range []access.Caller{workerOf("desk"), user("alice"), {Holder: access.Administrators}} {
+			w.service.Uploaded(access.WithCaller(w.ctx, other), artifact(1), 7)
 		}
 		refused("what others sent", commit(rack, 1))
 		rack.service.Uploaded(rack.ctx, artifact(1), 7)

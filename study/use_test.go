@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -83,7 +83,7 @@ func TestTheLogLeavesSumsOut(t *testing.T) {
 			t.Fatal(len(events), err)
 		}
 		for _, event := range events {
-			if event.Kind == study.TrialState && strings.Contains(string(event.Data), "system_use") {
+			if event.Kind == journal.TrialState && strings.Contains(string(event.Data), "system_use") {
 				t.Fatalf("event %d has the sums: %s", event.Sequence, event.Data)
 			}
 		}

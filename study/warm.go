@@ -7,7 +7,9 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
@@ -190,7 +192,7 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 	if err != nil {
 		return err
 	}
-	taken, caller := 0, callerOf(ctx)
+	taken, caller := 0, access.CallerOf(ctx)
 	for _, one := range studies {
 		if taken == warm.Similar {
 			break
@@ -218,7 +220,7 @@ func (s *Service) similar(ctx context.Context, def definition.Definition, warm *
 }
 
 // named reports whether the study is among those that its owner names.
-func named(refs []string, one Study) bool {
+func named(refs []string, one journal.Study) bool {
 	return slices.Contains(refs, one.ID) || slices.Contains(refs, one.Definition.Name) || slices.Contains(refs, one.Reference())
 }
 

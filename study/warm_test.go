@@ -9,8 +9,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
@@ -184,7 +184,7 @@ func TestColdStudyLogsNothingOfElsewhere(t *testing.T) {
 	w := newWorld(t, 1)
 	view := w.create()
 	events, err := w.store.Events(w.ctx, view.ID, 0, 10)
-	if err != nil || len(events) != 1 || events[0].Kind != study.StudyCreated || strings.Contains(string(events[0].Data), "warm") {
+	if err != nil || len(events) != 1 || events[0].Kind != journal.StudyCreated || strings.Contains(string(events[0].Data), "warm") {
 		t.Errorf("%+v, %v", events, err)
 	}
 }

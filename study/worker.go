@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -23,7 +24,7 @@ import (
 // The worker then belongs to the caller: an id that belongs to another is a
 // conflict.
 func (s *Service) RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
-	if err := s.allocator.Register(callerOf(ctx), registration); err != nil {
+	if err := s.allocator.Register(access.CallerOf(ctx), registration); err != nil {
 		return protocol.Timing{}, access.Deny(problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID))
 	}
 	s.gpus.Connect(s.allocator.GPUTypes())
@@ -34,16 +35,16 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 // that only it has asked for rests from now on.
 func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	asked := make(map[string]bool)
-	for r := range s.each() {
+	for r := range s.sessions.Each() {
 		asked[r.ID] = r.Askers[worker]
 	}
-	if !s.allocator.Remove(callerOf(ctx), worker) {
+	if !s.allocator.Remove(access.CallerOf(ctx), worker) {
 		return nil // as of one that is not there
 	}
 	s.mutex.Lock()
 	delete(s.turns, worker)
 	s.mutex.Unlock()
-	own := context.WithoutCancel(WithCaller(unkeyed(ctx), Caller{}))
+	own := context.WithoutCancel(access.WithCaller(registry.Unkeyed(ctx), access.Caller{}))
 	if err := s.restThose(own, func(r *session.Session) bool { return asked[r.ID] }); err != nil {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
 	}
@@ -67,27 +68,21 @@ func unspoken(worker string, err error) error {
 // studies that the caller sees.
 func (s *Service) Workers(ctx context.Context) []protocol.Worker {
 	workers := s.registered()
-	caller := callerOf(ctx)
-	if caller.Sight == All {
+	caller := access.CallerOf(ctx)
+	if caller.Sight == access.All {
 		return workers
 	}
 	for i, worker := range workers {
 		workers[i].Trials = slices.DeleteFunc(worker.Trials, func(id trial.ID) bool {
 			study, _, _ := strings.Cut(string(id), "-")
-			return !s.seenBy(caller, study)
+			return !s.sessions.SeenBy(caller, study)
 		})
 		refuses := maps.Clone(worker.Refuses) // the registry's own
-		maps.DeleteFunc(refuses, func(study, _ string) bool { return !s.seenBy(caller, study) })
+		maps.DeleteFunc(refuses, func(study, _ string) bool { return !s.sessions.SeenBy(caller, study) })
 		workers[i].Refuses = refuses
-		maps.DeleteFunc(worker.Excluded, func(study string, _ protocol.Exclusion) bool { return !s.seenBy(caller, study) })
+		maps.DeleteFunc(worker.Excluded, func(study string, _ protocol.Exclusion) bool { return !s.sessions.SeenBy(caller, study) })
 	}
 	return workers
-}
-
-// seenBy reports whether the caller sees the study of a trial that is out.
-func (s *Service) seenBy(caller Caller, study string) bool {
-	r := s.inMemory(study)
-	return r != nil && caller.Sees(r.ID, r.Owner)
 }
 
 // registered returns the registered workers.
@@ -112,7 +107,7 @@ func (s *Service) registered() []protocol.Worker {
 // Heartbeat renews the leases a worker holds and tells it which of them it has
 // lost or should end. It writes nothing to the store.
 func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
-	if err := s.allocator.Heartbeat(callerOf(ctx), worker, beat); err != nil {
+	if err := s.allocator.Heartbeat(access.CallerOf(ctx), worker, beat); err != nil {
 		return protocol.HeartbeatReply{}, unspoken(worker, err)
 	}
 	reply := protocol.HeartbeatReply{Lost: []trial.ID{}, Directives: map[trial.ID]protocol.Directive{}}
@@ -136,11 +131,11 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 // for want of memory, say, or of a store that answers: no worker is to blame for
 // that. It writes nothing to the store and asks it nothing.
 func (s *Service) Excuse(ctx context.Context, worker string) {
-	s.allocator.Excuse(callerOf(ctx), worker)
+	s.allocator.Excuse(access.CallerOf(ctx), worker)
 }
 
 func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {
-	r, t, err := s.lockedTrial(ctx, held.Trial)
+	r, t, err := s.sessions.LockedTrial(ctx, held.Trial)
 	if err != nil {
 		return protocol.Directive{}, err
 	}
@@ -155,8 +150,7 @@ func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.
 	if r.Stalls(t, held) {
 		tx := r.Begin()
 		tx.Stall(t, held)
-		var nothing struct{}
-		if err := commit(unkeyed(ctx), s, tx, &nothing); err != nil {
+		if err := s.sessions.Commit(registry.Unkeyed(ctx), tx, nil); err != nil {
 			return protocol.Directive{}, err
 		}
 		if t = r.Trials[t.Number]; holds(t, held.LeaseEpoch) != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -21,7 +22,7 @@ type world struct {
 	t       *testing.T
 	ctx     context.Context
 	store   study.Store
-	logs    study.LogStore
+	logs    journal.LogStore
 	random  *rand.Rand
 	service *study.Service
 }

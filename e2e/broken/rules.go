@@ -40,8 +40,8 @@ var rules = []rule{
 		edits: []edit{
 			{"study/session/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
 			{"study/finish.go",
-				"	tx.Then(func() { s.release(lease) })\n	var nothing struct{}\n	return commit(ctx, s, tx, &nothing)\n",
-				"	tx.Then(func() { s.release(lease) })\n	var nothing struct{}\n	if err := commit(ctx, s, tx, &nothing); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n"},
+				"	tx.Then(func() { s.release(lease) })\n	return s.sessions.Commit(ctx, tx, nil)\n",
+				"	tx.Then(func() { s.release(lease) })\n	if err := s.sessions.Commit(ctx, tx, nil); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n"},
 		},
 		tests: []string{simulation},
 	},
@@ -101,8 +101,7 @@ const requeueLater = `	if now := r.Trials[t.Number]; now.State == trial.Lost && 
 			return err
 		}
 		tx.Stage(now)
-		tx.Log(Event{Kind: TrialState, Trial: now.ID, State: string(now.State), Reason: now.Reason}, now)
-		if err := commit(ctx, s, tx, &nothing); err != nil {
+		if err := s.sessions.Commit(ctx, tx, nil); err != nil {
 			return err
 		}
 	}

@@ -47,3 +47,7 @@ func (c Caller) Sees(study, owner string) bool {
 func (c Caller) Holds(holder string) bool {
 	return c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder
 }
+
+// Nobody is who has not said who it is: it has no studies and no leases, as no user has
+// its name.
+func Nobody() Caller { return Caller{Owner: ":", Sight: Own, Holder: ":"} }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/guard"
 )
 
@@ -13,7 +13,7 @@ import (
 type Forecasts interface {
 	// Forecast returns the demand of so many past minutes and of the next ones, as far
 	// as the caller may see it.
-	Forecast(caller study.Caller, minutes int) protocol.PoolForecast
+	Forecast(caller access.Caller, minutes int) protocol.PoolForecast
 	// Advice returns how many GPUs should be awake. The error is invalid.
 	Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error)
 }

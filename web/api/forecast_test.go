@@ -7,7 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -15,13 +15,13 @@ import (
 // asked are forecasts that note for whom they are.
 type asked struct {
 	mutex   sync.Mutex
-	callers []study.Caller
+	callers []access.Caller
 	minutes []int
 	queries []protocol.PoolAdviceQuery
 }
 
 // Forecast notes the caller.
-func (a *asked) Forecast(caller study.Caller, minutes int) protocol.PoolForecast {
+func (a *asked) Forecast(caller access.Caller, minutes int) protocol.PoolForecast {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.callers, a.minutes = append(a.callers, caller), append(a.minutes, minutes)
@@ -43,8 +43,8 @@ func TestForecastsAreAskedForOnTheCallersBehalf(t *testing.T) {
 	t.Parallel()
 	told := &asked{}
 	s := newStage(t, func(c *api.Config) { c.Forecasts = told })
-	for scope, want := range map[auth.Scope]study.Caller{
-		auth.Admin: {Holder: study.Administrators}, auth.User: {Owner: "test", Sight: study.Own, Holder: "user:test"},
+	for scope, want := range map[auth.Scope]access.Caller{
+		auth.Admin: {Holder: access.Administrators}, auth.User: {Owner: "test", Sight: access.Own, Holder: "user:test"},
 	} {
 		got := s.do(ask{method: "GET", path: "/api/v1/pool/forecast?minutes=90", token: s.secrets[scope]})
 		var answer protocol.PoolForecast

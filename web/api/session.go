@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
 )
@@ -74,7 +74,7 @@ func (s accessAPI) seesAlready(ctx context.Context, input *signInInput, token au
 	if err != nil || present.Scope == auth.Link {
 		return false
 	}
-	_, err = s.studies.Study(study.WithCaller(ctx, guard.CallerOf(present)), token.Study)
+	_, err = s.studies.Study(access.WithCaller(ctx, guard.CallerOf(present)), token.Study)
 	return err == nil
 }
 
@@ -102,7 +102,7 @@ func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*jsonAnswer[protocol
 	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope), Study: token.Study}
 	switch token.Scope {
 	case auth.Admin:
-		identity.Owner = study.Administrators
+		identity.Owner = access.Administrators
 	case auth.User:
 		identity.Owner = token.Name
 	case auth.Worker, auth.Viewer, auth.Link:

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/guard"
 )
 
@@ -13,7 +13,7 @@ func (s workerAPI) registerWorker(ctx context.Context, input *Content[protocol.W
 	if err != nil {
 		return nil, err
 	}
-	return answered(s.studies.RegisterWorker(study.WithCaller(ctx, guard.CallerOf(token)), input.Body))
+	return answered(s.studies.RegisterWorker(access.WithCaller(ctx, guard.CallerOf(token)), input.Body))
 }
 
 type workerList struct {

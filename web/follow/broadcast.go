@@ -13,7 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 const (
@@ -63,11 +63,11 @@ type Source struct {
 
 // caller is on whose behalf they are read: whether a follower may see the study
 // was found out before.
-func (o Source) caller() study.Caller {
+func (o Source) caller() access.Caller {
 	if o.Shared {
-		return study.Caller{Sight: study.Shared, Study: o.Study}
+		return access.Caller{Sight: access.Shared, Study: o.Study}
 	}
-	return study.Caller{}
+	return access.Caller{}
 }
 
 // Studies are the use cases that a broadcast reads by.
@@ -114,7 +114,7 @@ func (b *Broadcasts) Join(of Source, last int64) (joined *Broadcast, leave func(
 	defer b.mutex.Unlock()
 	joined = b.open[of]
 	if joined == nil || joined.over() {
-		ctx, end := context.WithCancel(study.WithCaller(context.Background(), of.caller()))
+		ctx, end := context.WithCancel(access.WithCaller(context.Background(), of.caller()))
 		joined = &Broadcast{all: b, of: of, end: end, first: max(0, last-recentEvents) + 1, more: make(chan struct{})}
 		b.open[of] = joined
 		go joined.run(ctx, joined.first-1)

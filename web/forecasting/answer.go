@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/forecast"
 )
 
 // Forecast is the demand of so many minutes, and of the next ones. A caller that
 // sees its own studies only is told of its own demand only.
-func (s *Service) Forecast(caller study.Caller, minutes int) protocol.PoolForecast {
+func (s *Service) Forecast(caller access.Caller, minutes int) protocol.PoolForecast {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := s.options.Now()
-	if caller.Sight == study.Own {
+	if caller.Sight == access.Own {
 		return s.own(caller.Owner, now, minutes)
 	}
 	recorded := s.history.Since(now.Add(-time.Duration(minutes) * time.Minute))
@@ -25,7 +25,7 @@ func (s *Service) Forecast(caller study.Caller, minutes int) protocol.PoolForeca
 	series, _ := s.recent()
 	answer.Recorded, answer.Continuous = len(s.history.Since(time.Time{})), len(series)
 	for owner, want := range s.wanting(recorded) {
-		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: cmp.Or(owner, study.Administrators), Running: want.Running, Waiting: want.Waiting})
+		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: cmp.Or(owner, access.Administrators), Running: want.Running, Waiting: want.Waiting})
 	}
 	slices.SortFunc(answer.Users, func(a, b protocol.DemandOfUser) int {
 		return cmp.Or(cmp.Compare(b.Running+b.Waiting, a.Running+a.Waiting), cmp.Compare(a.Owner, b.Owner))

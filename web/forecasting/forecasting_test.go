@@ -12,7 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/forecast"
@@ -86,7 +86,7 @@ func (p *pool) skip(span time.Duration) {
 	p.clock = p.clock.Add(span)
 }
 
-func everyone() study.Caller { return study.Caller{} }
+func everyone() access.Caller { return access.Caller{} }
 
 // learned waits until the background has learned from what there is.
 func (p *pool) learned(when func(protocol.PoolForecast) bool) protocol.PoolForecast {
@@ -128,7 +128,7 @@ func TestTotalsAreOfTheirRows(t *testing.T) {
 	p.minute(3)
 	p.minute(3)
 	p.minute(7)
-	for _, caller := range []study.Caller{everyone(), {Sight: study.Own, Owner: "alice"}} {
+	for _, caller := range []access.Caller{everyone(), {Sight: access.Own, Owner: "alice"}} {
 		told := p.service.Forecast(caller, 60)
 		running, waiting := 0.0, 0.0
 		for _, one := range told.Users {
@@ -185,14 +185,14 @@ func TestDemandIsForetoldAndCompared(t *testing.T) {
 	}
 
 	// A user is told of its own demand only.
-	own := p.service.Forecast(study.Caller{Owner: "bob", Sight: study.Own}, 30)
+	own := p.service.Forecast(access.Caller{Owner: "bob", Sight: access.Own}, 30)
 	if own.Owner != "bob" || len(own.Minutes) != 30 || own.Minutes[3].Waiting != 1 || own.Minutes[3].Running != 0 || own.Minutes[3].Told != nil || own.Calibration != nil {
 		t.Errorf("bob is told %+v", own)
 	}
 	if len(own.Users) != 1 || own.Users[0].Owner != "bob" || len(own.Ahead) != forecast.Horizon || own.Ahead[0].Demand[0] != 1 || own.Method != forecast.Persistence {
 		t.Errorf("bob is told %+v", own)
 	}
-	if other := p.service.Forecast(study.Caller{Owner: "carol", Sight: study.Own}, 30); len(other.Users) != 0 || other.Minutes[3].Waiting+other.Minutes[3].Running != 0 {
+	if other := p.service.Forecast(access.Caller{Owner: "carol", Sight: access.Own}, 30); len(other.Users) != 0 || other.Minutes[3].Waiting+other.Minutes[3].Running != 0 {
 		t.Errorf("carol is told %+v", other)
 	}
 }

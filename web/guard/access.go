@@ -3,7 +3,7 @@ package guard
 import (
 	"strings"
 
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -50,24 +50,24 @@ func (a Access) Allows(scope auth.Scope) bool {
 
 // CallerOf returns the caller that a request with the token acts for. Without a token
 // that is nobody.
-func CallerOf(token auth.Token) study.Caller {
+func CallerOf(token auth.Token) access.Caller {
 	switch token.Scope {
 	case auth.Admin:
-		return study.Caller{Holder: study.Administrators}
+		return access.Caller{Holder: access.Administrators}
 	case auth.User:
-		return study.Caller{Owner: token.Name, Sight: study.Own, Holder: "user:" + token.Name}
+		return access.Caller{Owner: token.Name, Sight: access.Own, Holder: "user:" + token.Name}
 	case auth.Worker:
 		holder := "token:" + token.ID
 		if token.Worker != "" && token.Worker != auth.AnyWorker {
 			holder = "worker:" + token.Worker
 		}
-		return study.Caller{Sight: study.Held, Holder: holder}
+		return access.Caller{Sight: access.Held, Holder: holder}
 	case auth.Viewer:
-		return study.Caller{Holder: "viewer:" + token.ID}
+		return access.Caller{Holder: "viewer:" + token.ID}
 	case auth.Link:
-		return study.Caller{Sight: study.Shared, Study: token.Study, Holder: "link:" + token.ID}
+		return access.Caller{Sight: access.Shared, Study: token.Study, Holder: "link:" + token.ID}
 	}
-	return study.Nobody()
+	return access.Nobody()
 }
 
 // Scopes lists the scopes that open the route.

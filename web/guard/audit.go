@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -95,7 +95,7 @@ func (g *Guard) AuditSignIn(ctx context.Context, token auth.Token) error {
 // auditRefusal writes an entry about a request that its sender may not make, unless
 // there were too many. The refusal stands also if the entry cannot be written.
 func (g *Guard) auditRefusal(ctx context.Context, err error) {
-	denied := study.Denied(err)
+	denied := access.Denied(err)
 	if !denied && !problem.Is(err, problem.Unauthorized) && !problem.Is(err, problem.Forbidden) {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/compress"
@@ -114,7 +114,7 @@ func (g *Guard) replay(w http.ResponseWriter, r *http.Request, found *Route, key
 	}
 	stored, known, err := g.backend.Receipt(r.Context(), key, hash)
 	if err == nil && !known {
-		return study.WithIdempotency(r.Context(), key, hash), leave
+		return registry.WithIdempotency(r.Context(), key, hash), leave
 	}
 	leave()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -220,7 +220,7 @@ func (g *Guard) serveAPI(w http.ResponseWriter, r *http.Request, known *request)
 		return
 	}
 	r.Header.Del("Accept") // every answer has one form: there is nothing to negotiate
-	g.audited(w, r.WithContext(study.WithCaller(r.Context(), CallerOf(known.token))), found)
+	g.audited(w, r.WithContext(access.WithCaller(r.Context(), CallerOf(known.token))), found)
 }
 
 // match returns the request's route, as the router will find it; nil for none.
@@ -266,7 +266,7 @@ func (g *Guard) Refusal(ctx context.Context, err error) *answer.Document {
 	document := answer.Of(ctx, err, g.Logger, NameOf(ctx))
 	known := requestOf(ctx)
 	if known.route != nil && known.route.Heartbeat && known.excused.ID != "" && (document.Status >= http.StatusInternalServerError || document.Status == http.StatusTooManyRequests) {
-		g.backend.RenewLeases(study.WithCaller(ctx, CallerOf(known.excused)), known.path)
+		g.backend.RenewLeases(access.WithCaller(ctx, CallerOf(known.excused)), known.path)
 		document.KeepLeases()
 	}
 	return document

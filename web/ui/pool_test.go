@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -24,7 +24,7 @@ type foreseen struct {
 }
 
 // Forecast asks the service, if there is one.
-func (f *foreseen) Forecast(caller study.Caller, minutes int) protocol.PoolForecast {
+func (f *foreseen) Forecast(caller access.Caller, minutes int) protocol.PoolForecast {
 	if service := f.service.Load(); service != nil {
 		return service.Forecast(caller, minutes)
 	}
@@ -85,7 +85,7 @@ func (s *stage) foresee(name string) {
 	}
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		service.Observe(s.t.Context())
-		if told := service.Forecast(study.Caller{}, 1); told.Learned != nil && len(told.Ahead) > 0 {
+		if told := service.Forecast(access.Caller{}, 1); told.Learned != nil && len(told.Ahead) > 0 {
 			break
 		}
 		if time.Since(began) > 2*time.Minute {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -18,7 +18,7 @@ func (s *stage) users(name string) protocol.StudyView {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ctx := study.WithCaller(s.t.Context(), study.Caller{Owner: "browser", Sight: study.Own, Holder: "user:browser"})
+	ctx := access.WithCaller(s.t.Context(), access.Caller{Owner: "browser", Sight: access.Own, Holder: "user:browser"})
 	view, err := s.studies.CreateStudy(ctx, def)
 	if err != nil {
 		s.t.Fatal(err)

@@ -1,0 +1,254 @@
+// Package registry holds the studies in memory: it finds the one that a caller means and may
+// see, loads and locks its session, and commits what was decided on it. Who waits for work or
+// for events is woken here.
+package registry
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Registry holds the studies in memory. It is safe for concurrent use.
+//
+// A session is never locked while the registry's lock is held, since commits take them the
+// other way round.
+type Registry struct {
+	store   journal.Store
+	options session.Options
+
+	mutex    sync.Mutex // guards the fields below
+	sessions map[string]*session.Session
+	ended    map[protocol.StudyStatus]int // counts studies that have ended
+	changed  chan struct{}                // closed and replaced whenever anything changes
+}
+
+// New returns a registry without studies.
+func New(options session.Options) *Registry {
+	return &Registry{
+		store: options.Store, options: options,
+		sessions: make(map[string]*session.Session), ended: make(map[protocol.StudyStatus]int), changed: make(chan struct{}),
+	}
+}
+
+// Loaded returns the sessions in memory.
+func (s *Registry) Loaded() []*session.Session {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Collect(maps.Values(s.sessions))
+}
+
+// Each yields the sessions in memory, each while it is locked.
+func (s *Registry) Each() iter.Seq[*session.Session] {
+	return func(yield func(*session.Session) bool) {
+		for _, r := range s.Loaded() {
+			r.Lock()
+			more := yield(r)
+			r.Unlock()
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// InMemory returns the study's session; nil if it is not loaded.
+func (s *Registry) InMemory(study string) *session.Session {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.sessions[study]
+}
+
+// Session returns the study's session, loading it when needed. It is the one
+// way to a study: what the caller may not see is not found here.
+func (s *Registry) Session(ctx context.Context, ref string) (*session.Session, error) {
+	s.mutex.Lock()
+	if r, ok := s.sessions[ref]; ok && access.CallerOf(ctx).Sees(r.ID, r.Owner) {
+		s.mutex.Unlock()
+		return r, nil
+	}
+	s.mutex.Unlock()
+	stored, err := s.Find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	s.mutex.Lock()
+	r, ok := s.sessions[stored.ID]
+	if !ok {
+		r = session.New(&s.options, stored)
+		s.sessions[stored.ID] = r
+	}
+	s.mutex.Unlock()
+	r.Lock()
+	defer r.Unlock()
+	return r, s.refresh(ctx, r)
+}
+
+// Locked returns the study's session with its lock held and its state fresh.
+func (s *Registry) Locked(ctx context.Context, ref string) (*session.Session, error) {
+	r, err := s.Session(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	r.Lock()
+	if err := s.refresh(ctx, r); err != nil {
+		r.Unlock()
+		return nil, err
+	}
+	r.Used = s.options.Now()
+	return r, nil
+}
+
+// LockedTrial returns the session of a trial's study, locked, and the trial, to
+// whom may write under its lease. A trial that does not exist (its study was
+// deleted) is a lost lease, and so is one that somebody else holds.
+func (s *Registry) LockedTrial(ctx context.Context, id trial.ID) (*session.Session, trial.Trial, error) {
+	study, _, ok := strings.Cut(string(id), "-")
+	if !ok {
+		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
+	}
+	r, err := s.Locked(ctx, study)
+	if problem.Is(err, problem.NotFound) {
+		lost := error(problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id))
+		if access.Denied(err) {
+			lost = access.Deny(lost)
+		}
+		return nil, trial.Trial{}, lost
+	}
+	if err != nil {
+		return nil, trial.Trial{}, err
+	}
+	number, ok := id.Number()
+	if !ok || number >= len(r.Trials) {
+		r.Unlock()
+		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
+	}
+	t := r.Trials[number]
+	if !access.CallerOf(ctx).Holds(t.Holder) {
+		r.Unlock()
+		return nil, trial.Trial{}, access.Deny(problem.New(problem.LeaseLost, "trial %s is out under a lease of another worker: stop working on it", id))
+	}
+	return r, t, nil
+}
+
+// Notify wakes everybody who waits for work or for events.
+func (s *Registry) Notify() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Changes returns a channel that is closed at the next change.
+func (s *Registry) Changes() <-chan struct{} {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.changed
+}
+
+// Forget drops a session whose study is not in the store any more.
+func (s *Registry) Forget(r *session.Session) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.sessions[r.Study.ID] == r {
+		delete(s.sessions, r.Study.ID)
+	}
+}
+
+// refresh loads the session from the store if it is stale.
+func (s *Registry) refresh(ctx context.Context, r *session.Session) error {
+	err := r.Refresh(ctx)
+	if problem.Is(err, problem.NotFound) {
+		s.Forget(r)
+	}
+	return err
+}
+
+// Find returns the study that the caller means: by its id, by the name of one
+// of its own, or by the reference of any. One that does not exist for the
+// caller is missing in the same words as one that does not exist.
+func (s *Registry) Find(ctx context.Context, ref string) (journal.Study, error) {
+	caller := access.CallerOf(ctx)
+	found, err := s.store.Study(ctx, ref)
+	if err == nil && caller.Sees(found.ID, found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
+		return found, err
+	}
+	if caller.Owner != "" && !strings.Contains(ref, journal.Separator) {
+		own, missing := s.store.Study(ctx, journal.Reference(caller.Owner, ref))
+		if !problem.Is(missing, problem.NotFound) {
+			return own, missing
+		}
+	}
+	if err == nil {
+		err = access.Deny(problem.New(problem.NotFound, "there is no study %q", ref))
+	}
+	return journal.Study{}, err
+}
+
+// NameFor is what the caller calls the study: its name where all that it sees are its
+// own, else its reference, since several users may have one of that name.
+func NameFor(study journal.Study, c access.Caller) string {
+	if c.Sight == access.Own {
+		return study.Definition.Name
+	}
+	return study.Reference()
+}
+
+// SeenBy reports whether the caller sees the study of a trial that is out.
+func (s *Registry) SeenBy(caller access.Caller, study string) bool {
+	r := s.InMemory(study)
+	return r != nil && caller.Sees(r.ID, r.Owner)
+}
+
+// StudyOf is the study and the number of a trial.
+func StudyOf(id trial.ID) (study string, number int) {
+	study, _, _ = strings.Cut(string(id), "-")
+	number, _ = id.Number()
+	return study, number
+}
+
+// Created returns the session of a study that is about to be stored with its search. It is
+// among the others once [registry.add] was called.
+func (s *Registry) Created(study journal.Study, method search.Method) *session.Session {
+	return session.Created(&s.options, study, method)
+}
+
+// Add adds the session of a study that was stored.
+func (s *Registry) Add(r *session.Session) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if _, loaded := s.sessions[r.ID]; !loaded { // by somebody who saw it in the store
+		s.sessions[r.ID] = r
+	}
+}
+
+// Ended counts the studies that have ended since the start, by status.
+func (s *Registry) Ended() map[protocol.StudyStatus]int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return maps.Clone(s.ended)
+}
+
+// Summary is the study as lists show it.
+func (s *Registry) Summary(ctx context.Context, id string) (protocol.StudyView, error) {
+	r, err := s.Session(ctx, id)
+	if err != nil {
+		return protocol.StudyView{}, err
+	}
+	view, err := r.Summary(ctx)
+	if problem.Is(err, problem.NotFound) {
+		s.Forget(r)
+	}
+	return view, err
+}
