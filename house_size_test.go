@@ -17,12 +17,10 @@ const (
 	mostInterfaceMethods = 12   // of an interface, with those that it embeds
 )
 
-var largePackages = map[string]int{
-	"study": 2843,
-}
+var largePackages = map[string]int{}
 
 var largeTypes = map[string]int{
-	"study.Service": 110,
+	"study.Service": 94,
 }
 
 var largeInterfaces = map[string]int{}
@@ -42,7 +40,7 @@ func TestPackagesStaySmall(t *testing.T) {
 
 // linkedLines are those of the packages that cmd/tandem links, without tests. The
 // number may only shrink: who adds lines takes others away.
-const linkedLines = 116432
+const linkedLines = 116418
 
 func TestTheProgramOnlyShrinks(t *testing.T) {
 	lines, imported := map[string]int{}, map[string][]string{}

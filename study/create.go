@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/warmstart"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -42,7 +43,7 @@ func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (p
 // CreateWarm is CreateStudy with results that were measured elsewhere. They
 // are stored in the same transaction, and only change what is proposed.
 func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sent []protocol.Observation) (protocol.StudyView, error) {
-	prior, err := s.prior(ctx, &def, sent)
+	prior, err := warmstart.Earlier{Look: s.Look, Studies: s.store.Studies}.Gather(ctx, &def, sent)
 	if err != nil {
 		return protocol.StudyView{}, err
 	}

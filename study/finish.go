@@ -3,10 +3,13 @@ package study
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -45,7 +48,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 	}
 	reply := protocol.FinishReply{State: t.State, Rung: t.Rung}
 	for _, one := range tx.Start.Exclude {
-		reply.Excluded = new(shownExclusion(one))
+		reply.Excluded = new(poolview.ShownExclusion(one))
 	}
 	s.hold(tx)
 	tx.Then(func() { s.finished(ctx, tx, was, t, request) })
@@ -115,4 +118,33 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 	}
 	tx.Then(func() { s.release(lease) })
 	return s.sessions.Commit(ctx, tx, nil)
+}
+
+// starting looks up what judging a start of the trial needs.
+func (s *Service) starting(r *session.Session, t trial.Trial, now time.Time) starts.Judge {
+	if t.State != trial.Leased || len(r.Study.Definition.Command) == 0 {
+		return starts.Judge{}
+	}
+	here := pool.Node{ID: t.Worker, Host: cmp.Or(t.Host, t.Worker), Name: t.Worker}
+	if member, _, known := s.allocator.Worker(t.Worker); known {
+		here = pool.NodeOf(member)
+	}
+	return starts.Judge{
+		Study: r.ID, Node: here, Now: now, Retries: r.Study.Definition.Retry.Failures, Known: r.Starts, Excluded: s.allocator.Exclusions(r.ID),
+		Elsewhere: func(t trial.Trial) bool {
+			return s.allocator.Freshest(r.Ask(nil), t.FailedStarts, starts.Hosts(r.Trials)) > 0
+		},
+	}
+}
+
+// judged puts into force what a transaction decided of workers, which is durable now.
+func (s *Service) judged(tx *session.Transaction) {
+	if len(tx.Start.Exclude)+len(tx.Start.Readmit) == 0 {
+		return
+	}
+	s.allocator.Exclude(tx.Start.Exclude, tx.Start.Readmit)
+	for _, one := range tx.Start.Exclude {
+		s.options.Logger.Warn("worker excluded from a study", "worker", one.Name, "study", tx.Session.Study.Definition.Name, "until", one.Until, "reason", one.Reason)
+	}
+	s.sessions.Notify()
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
@@ -143,21 +142,4 @@ func (s *Service) crowdingOf(t trial.Trial) (preempted bool, _ session.Crowding)
 		one.GPUBytes = t.GPUUse.GPUMemoryBytes
 	}
 	return preempted, one
-}
-
-// poolGPU is what a running trial has of its machine's GPUs, as the caller sees
-// it; nil for none. The study's lock is held.
-func (s *Service) poolGPU(ctx context.Context, r *session.Session, t trial.Trial) *protocol.PoolGPU {
-	if len(t.GPUs) == 0 {
-		return nil
-	}
-	one := &protocol.PoolGPU{Places: t.GPUs, Share: t.GPUShare, Use: r.GPUStudy().Observed(t)}
-	for _, id := range s.allocator.Sharers(t.ID) {
-		if study, _ := registry.StudyOf(id); s.sessions.SeenBy(access.CallerOf(ctx), study) {
-			one.Beside = append(one.Beside, id)
-		} else {
-			one.Others++
-		}
-	}
-	return one
 }

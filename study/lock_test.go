@@ -10,7 +10,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study/studyfile"
-	"github.com/tandem-tune/tandem/workers/allocator"
 )
 
 // counting is a mutex that counts how often it is locked.
@@ -28,8 +27,7 @@ func (c *counting) Lock() {
 // confirm.
 func TestALeaseTakesTheAllocatorsLockThreeTimes(t *testing.T) {
 	store, lock := memory.New(), &counting{}
-	s := New(store, store, Options{Now: time.Now, Random: rand.Uint64})
-	s.allocator = allocator.New(allocator.Options{Now: time.Now, Term: time.Minute, Lock: lock})
+	s := New(store, store, Options{Now: time.Now, Random: rand.Uint64, lock: lock})
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

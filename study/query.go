@@ -6,6 +6,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
@@ -170,4 +171,63 @@ func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return used, nil
+}
+
+// PlanProgress compares the study's plan with what was done so far.
+func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error) {
+	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.PlanProgress, error) {
+		progress := r.Progress(r.Study, r.Trials, s.options.Now())
+		answer := protocol.PlanProgress{
+			Study: r.Study.Definition.Name, Plan: r.Study.Definition.Plan(), Trials: progress.Created, Repeats: progress.Repeats,
+			Epochs: progress.Epochs, DataPasses: progress.DataPasses, Seconds: progress.TrialSeconds,
+			Joules: float64(progress.Energy.Joules), EnergyMethod: progress.Energy.Method,
+			Stages: make([]protocol.StageProgress, len(r.Ladder)),
+		}
+		for rung := range answer.Stages {
+			answer.Stages[rung].Rung = rung
+		}
+		for _, stage := range answer.Plan.Stages {
+			answer.Stages[stage.Index].Planned = stage.Started + stage.Promoted
+		}
+		for _, t := range trial.Searched(r.Trials) {
+			analysis.CountStages(answer.Stages, t)
+		}
+		return answer, nil
+	})
+}
+
+// CheckArtifact returns not_found unless the caller may read the artifact: a
+// user those that checkpoints in its studies refer to, a worker the checkpoints
+// of the trials it holds, and whoever sees every study all of them.
+func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
+	caller := access.CallerOf(ctx)
+	switch caller.Sight {
+	case access.All:
+		return nil
+	case access.Own:
+		used, err := s.Checkpoints(ctx)
+		if err != nil || used[sha256] {
+			return err
+		}
+	case access.Shared: // who reads pages downloads no weights
+		return access.Deny(problem.New(problem.NotFound, "there is no artifact %s", sha256))
+	case access.Held:
+	}
+	for _, lease := range s.allocator.Leases() {
+		if lease.Holder != caller.Holder {
+			continue
+		}
+		r, t, err := s.sessions.LockedTrial(ctx, lease.Trial)
+		if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.Unlock()
+		if t.State.Held() && t.Checkpoint != nil && t.Checkpoint.Artifact == sha256 {
+			return nil
+		}
+	}
+	return access.Deny(problem.New(problem.NotFound, "there is no artifact %s", sha256))
 }

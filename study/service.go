@@ -11,14 +11,17 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/internal/gate"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/upload"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/governor"
@@ -42,6 +45,8 @@ type Options struct {
 	Similarity similarity.Grouping
 	// Users are the names of the users there are; nil: any name may be one's.
 	Users func(context.Context) (map[string]bool, error)
+
+	lock sync.Locker // of the allocator; nil: one of its own
 }
 
 // What a Service does by other objects: with copies of studies alone, about
@@ -52,6 +57,7 @@ type (
 	taught   struct{ groundtruth.Queries }
 	inferred struct{ *inference.Service }
 	governed struct{ *governor.Governor }
+	viewed   struct{ *poolview.Views }
 )
 
 // Service holds the use cases. It is safe for concurrent use.
@@ -78,7 +84,7 @@ type Service struct {
 	teaching gate.Gate
 	inferred
 
-	uploads uploads // what was sent, and may be committed
+	uploads *upload.Uploads // what was sent, and may be committed
 
 	approximation *approximation.Controller
 	gpus          *gpushare.Model
@@ -86,6 +92,7 @@ type Service struct {
 	learning gate.Gate
 
 	governed
+	viewed
 
 	allocator *allocator.Allocator
 	// scheduler is locked before a session.
@@ -105,15 +112,16 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	}
 	s := &Service{
 		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		turns: make(map[string]gate.Gate), analyses: gate.New(), teaching: gate.New(), approximation: approximation.New(), learning: gate.New(), uploads: uploads{sent: make(map[string][]upload)},
+		turns: make(map[string]gate.Gate), analyses: gate.New(), teaching: gate.New(), approximation: approximation.New(), learning: gate.New(), uploads: upload.New(options.Now),
 	}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
 	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant})
-	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm()})
+	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm(), Lock: options.lock})
 	s.governed = governed{governor.New(s.allocator, governor.Options{
 		Now: options.Now, NewID: s.newID, Users: options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify, Autoscale: options.Autoscale,
 	})}
 	s.scheduler = scheduler.New(scheduled{s}, s.allocator, options.Now)
+	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus, Autoscale: s.Governor.Autoscale})}
 	s.inferred = inferred{inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Look: s.Look, Gate: s.analyses, Now: options.Now})}
 	s.taught = taught{s.truth.Queries()}
 	s.ranked = ranked{ranking.New(store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: options.Now})}
@@ -182,4 +190,42 @@ func (s *Service) timing() protocol.Timing {
 // Receipt returns the answer of an earlier call with the key, if there is one.
 func (s *Service) Receipt(ctx context.Context, key, request string) (json.RawMessage, bool, error) {
 	return s.sessions.Receipt(ctx, key, request)
+}
+
+// Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
+func (s *Service) Uploaded(ctx context.Context, sha256 string, bytes int64) {
+	s.uploads.Note(ctx, sha256, bytes)
+}
+
+// loadPool reads what is stored of the pool and of what trainings on it took.
+func (s *Service) loadPool(ctx context.Context) error {
+	for _, from := range []struct {
+		kinds []string
+		load  func([]journal.PoolEntry) error
+	}{
+		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load},
+		{[]string{approximation.ResponsesEntry, approximation.HistoryEntry}, s.approximation.Load},
+	} {
+		var entries []journal.PoolEntry
+		for _, kind := range from.kinds {
+			some, err := s.store.PoolEntries(ctx, kind)
+			if err != nil {
+				return fmt.Errorf("load what is kept of the pool: %w", err)
+			}
+			entries = append(entries, some...)
+		}
+		if err := from.load(entries); err != nil {
+			return problem.New(problem.Internal, "load what is kept of the pool: %w", err)
+		}
+	}
+	return nil
+}
+
+// applyRules stores entries of the pool's rules, with the answer under the call's key;
+// nil: without one.
+func (s *Service) applyRules(ctx context.Context, entries []journal.PoolEntry, answer any) (ours bool, err error) {
+	if answer == nil {
+		ctx, answer = registry.Unkeyed(ctx), new(struct{})
+	}
+	return s.sessions.Apply(ctx, journal.Change{Pool: entries}, answer)
 }

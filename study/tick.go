@@ -29,7 +29,7 @@ func (s *Service) Tick(ctx context.Context) error {
 		}
 	}
 	s.wake(now)
-	s.uploads.forget(now.Add(-UploadLife))
+	s.uploads.Forget()
 	s.approximate(now)
 	s.preempt(now)
 	if err := s.Keep(ctx, before, now, false); err != nil {

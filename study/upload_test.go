@@ -8,8 +8,8 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/upload"
 )
 
 // What somebody sent may be committed by him alone, for a while, and only so much
@@ -46,7 +46,7 @@ func TestUploadsAreOfWhoSentThem(t *testing.T) {
 		fine("one's own", commit(rack, 1))
 
 		rack.service.Uploaded(rack.ctx, artifact(2), 7)
-		time.Sleep(study.UploadLife + time.Second)
+		time.Sleep(upload.Life + time.Second)
 		refused("sent long ago", commit(rack, 2))
 		fine("the trial's own, sent long ago", commit(rack, 1))
 		fine("the clock ticks", w.service.Tick(w.ctx))

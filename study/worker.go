@@ -3,19 +3,16 @@ package study
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
-	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // RegisterWorker notes a worker and tells it the timing to keep. Workers are
@@ -51,57 +48,13 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	return nil
 }
 
-func unknownWorker(worker string) error {
-	return problem.New(problem.NotFound, "worker %q is not registered: register it (again) with POST /api/v1/workers", worker)
-}
-
 // unspoken is why the allocator does not hear the worker: not_found unless it is
 // registered and the caller's.
 func unspoken(worker string, err error) error {
 	if errors.Is(err, allocator.ErrForeign) {
-		return access.Deny(unknownWorker(worker))
+		return access.Deny(poolview.UnknownWorker(worker))
 	}
-	return unknownWorker(worker)
-}
-
-// Workers returns the registered workers, each with what it has to do with
-// studies that the caller sees.
-func (s *Service) Workers(ctx context.Context) []protocol.Worker {
-	workers := s.registered()
-	caller := access.CallerOf(ctx)
-	if caller.Sight == access.All {
-		return workers
-	}
-	for i, worker := range workers {
-		workers[i].Trials = slices.DeleteFunc(worker.Trials, func(id trial.ID) bool {
-			study, _, _ := strings.Cut(string(id), "-")
-			return !s.sessions.SeenBy(caller, study)
-		})
-		refuses := maps.Clone(worker.Refuses) // the registry's own
-		maps.DeleteFunc(refuses, func(study, _ string) bool { return !s.sessions.SeenBy(caller, study) })
-		workers[i].Refuses = refuses
-		maps.DeleteFunc(worker.Excluded, func(study string, _ protocol.Exclusion) bool { return !s.sessions.SeenBy(caller, study) })
-	}
-	return workers
-}
-
-// registered returns the registered workers.
-func (s *Service) registered() []protocol.Worker {
-	workers, all := []protocol.Worker{}, s.allocator.Snapshot()
-	for _, one := range all.Workers {
-		shown := protocol.Worker{
-			WorkerRegistration: one.Registration, LastSeenSeconds: all.Now.Sub(one.LastSeen).Seconds(),
-			Alive: one.Alive, Load: one.Load, Sprint: one.Sprint, Trials: one.Trials, Refuses: one.Refuses, Drained: one.Drain,
-		}
-		for study, excluded := range one.Excluded {
-			if shown.Excluded == nil {
-				shown.Excluded = make(map[string]protocol.Exclusion)
-			}
-			shown.Excluded[study] = shownExclusion(excluded)
-		}
-		workers = append(workers, shown)
-	}
-	return workers
+	return poolview.UnknownWorker(worker)
 }
 
 // Heartbeat renews the leases a worker holds and tells it which of them it has
@@ -172,17 +125,6 @@ func holds(t trial.Trial, epoch trial.LeaseEpoch) error {
 			t.ID, t.State, t.LeaseEpoch, epoch)
 	}
 	return nil
-}
-
-// WorkerHistory returns how busy the worker's machine was in the last hour, as
-// its heartbeats have told. It is in memory only: a server that has just started
-// knows nothing. The error is not_found for a worker that is not registered.
-func (s *Service) WorkerHistory(_ context.Context, worker string) (protocol.WorkerHistory, error) {
-	steps, known := s.allocator.History(worker)
-	if !known {
-		return protocol.WorkerHistory{}, unknownWorker(worker)
-	}
-	return protocol.WorkerHistory{StepSeconds: pool.HistoryStep.Seconds(), Steps: steps}, nil
 }
 
 // turnOf is the gate of an elastic worker.

@@ -1,11 +1,14 @@
 package session
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
@@ -246,4 +249,92 @@ func (r *State) toReport() []string {
 		return r.Study.Definition.NeedsReported(nil)
 	}
 	return r.Study.Definition.NeedsReported(goals.Names())
+}
+
+// couldStart reports whether one more trial could start by the study's own limits, given a
+// place.
+func (r *State) couldStart(now time.Time) bool {
+	if r.Study.Status != protocol.StudyRunning || r.Full(0) {
+		return false
+	}
+	return !r.waiting || slices.ContainsFunc(r.Queue, func(number int) bool {
+		until, rests := r.Resting[number]
+		return !rests || !now.Before(until)
+	})
+}
+
+// noteAble notes since when that is so, at each moment at which it may have changed.
+func (r *State) noteAble(now time.Time) {
+	if can := r.couldStart(now); !can {
+		r.Able, r.overQuota = time.Time{}, false
+	} else if r.Able.IsZero() {
+		r.Able = now
+	}
+}
+
+// Waited is how long a trial that starts now had no place: from when it could have
+// started by the study's own limits. What its owner's quota kept back waited for none.
+func (r *State) Waited(now time.Time) time.Duration {
+	if r.Able.IsZero() || r.overQuota {
+		return 0
+	}
+	return now.Sub(r.Able)
+}
+
+// unstored is what is known of a study beside what is stored of it: what a change has
+// done to it is taken back when the change is refused.
+type unstored struct {
+	resting   map[int]time.Time
+	able      time.Time
+	overQuota bool
+	waiting   bool
+	starts    starts.Known
+	// at is the number of the newest event then.
+	at int64
+}
+
+func (r *State) shown() unstored {
+	return unstored{resting: maps.Clone(r.Resting), able: r.Able, overQuota: r.overQuota, waiting: r.waiting, starts: r.Starts, at: r.Sequence}
+}
+
+// View is the study as clients see it at the time.
+func (r *State) View(now time.Time) protocol.StudyView { return r.viewOf(r.Study, r.Trials, now) }
+
+// View is the study as it will be once the transaction is committed.
+func (tx *Transaction) View() protocol.StudyView {
+	study := tx.Session.Study
+	if tx.Study != nil {
+		study = *tx.Study
+	}
+	return tx.Session.viewOf(study, slices.Collect(tx.all()), tx.Now)
+}
+
+func (r *State) viewOf(study journal.Study, trials []trial.Trial, now time.Time) protocol.StudyView {
+	reason := study.Reason
+	if r.Broken != nil && !study.Status.Over() {
+		reason = r.Broken.Error()
+	}
+	return protocol.StudyView{
+		ID: study.ID, Name: study.Definition.Name, Owner: cmp.Or(study.Owner, access.Administrators), Status: study.Status, Reason: reason,
+		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
+		Rungs: r.Ladder, Progress: r.Progress(study, trials, now), Annotation: study.Annotation,
+	}
+}
+
+func (r *State) Progress(study journal.Study, trials []trial.Trial, now time.Time) protocol.Progress {
+	p := ranking.Progress{Study: study, Trials: trials, Ladder: r.Ladder, Spending: r.spending, Use: r.use, Now: now}.Show()
+	p.RegretBound = r.regret
+	if !study.Status.Over() {
+		p.Enqueued = r.Enqueued()
+	}
+	return p
+}
+
+// Enqueued is how many configurations the search is to try before anything of its own.
+func (r *State) Enqueued() int {
+	queue, ok := r.Method.(search.Queue)
+	if !ok {
+		return 0
+	}
+	return queue.Waiting()
 }

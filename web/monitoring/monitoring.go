@@ -17,13 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/poolview"
 )
 
 // State is what the server knows of itself at one moment.
 type State struct {
-	study.Census
+	poolview.Census
 	// Healthy is false once the store can no longer be trusted.
 	Healthy bool
 	// Connections are open; Shed were closed since the start as they were one

@@ -16,7 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/monitoring"
 )
@@ -24,7 +24,7 @@ import (
 // whole is a state with everything that may be told.
 func whole() monitoring.State {
 	state := monitoring.State{
-		Census: study.Census{
+		Census: poolview.Census{
 			Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 2, protocol.StudyPaused: 1}, Ended: map[protocol.StudyStatus]int{protocol.StudyFailed: 7}, Trials: map[trial.State]int{},
 			Alive: 3, Silent: 1, Slots: 6, Leases: 4,
 		},

@@ -23,7 +23,7 @@ import (
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/sqlite"
-	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/upload"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/certificate"
 	"github.com/tandem-tune/tandem/web/limit"
@@ -111,7 +111,7 @@ const (
 	learnEvery = 10 * time.Second
 	sweepEvery = time.Minute
 	// artifactGrace is how long an upload may wait for its commit.
-	artifactGrace = study.UploadLife + 5*time.Minute
+	artifactGrace = upload.Life + 5*time.Minute
 	receiptLife   = 24 * time.Hour
 	// DrainTime is how long a server has to answer open requests when it ends.
 	DrainTime = 10 * time.Second

@@ -1,4 +1,4 @@
-package study
+package poolview
 
 import (
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -18,8 +18,8 @@ import (
 // how many run at once, it waits for its queue, and for as much of the rest as there is
 // a place for, workers that advice drained included; for one trial at least. A trial
 // that no worker could ever run is not waited for: the study says so.
-func (s *Service) Demand() demand.Look {
-	all := s.allocator.Snapshot()
+func (s *Views) Demand() demand.Look {
+	all := s.of.Allocator.Snapshot()
 	accounts := make(map[string]demand.Account, len(all.Rules.Quotas))
 	for owner, quota := range all.Rules.Quotas {
 		accounts[owner] = demand.Account{Quota: quota, Held: all.Held.ByOwner[owner], Spent: all.Rules.SpentBy(all.Now, owner)}
@@ -28,9 +28,9 @@ func (s *Service) Demand() demand.Look {
 }
 
 // wanted is what all studies take and could start now.
-func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
+func (s *Views) wanted(all allocator.Snapshot) []demand.Ask {
 	var asks []demand.Ask
-	for r := range s.sessions.Each() {
+	for r := range s.of.Sessions.Each() {
 		one := r.Demand()
 		if one.Ready > 0 {
 			ask := r.Ask(nil)
@@ -48,11 +48,11 @@ func (s *Service) wanted(all allocator.Snapshot) []demand.Ask {
 // Situation is what a [demand.Scaler] decides about, but for what is wanted: the
 // workers, which of those that were drained by advice trials wait for, which of the
 // others a study cannot do without, and what was done before.
-func (s *Service) Situation() demand.Situation {
-	all := s.allocator.Snapshot()
+func (s *Views) Situation() demand.Situation {
+	all := s.of.Allocator.Snapshot()
 	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
 	sought := make(map[rules.WorkerName]bool)
-	for r := range s.sessions.Each() {
+	for r := range s.of.Sessions.Each() {
 		want := r.Demand()
 		if r.Stale || want.Running == 0 && want.Ready == 0 {
 			continue
@@ -83,20 +83,20 @@ type Census struct {
 
 // Census counts what is in memory: it asks the store for nothing, so that it
 // can be taken often.
-func (s *Service) Census() Census {
+func (s *Views) Census() Census {
 	census := Census{
 		Studies: map[protocol.StudyStatus]int{protocol.StudyRunning: 0, protocol.StudyPaused: 0},
 		Ended:   make(map[protocol.StudyStatus]int),
 		Trials:  make(map[trial.State]int),
 	}
-	ended := s.sessions.Ended()
+	ended := s.of.Sessions.Ended()
 	for _, status := range []protocol.StudyStatus{protocol.StudyCompleted, protocol.StudyStopped, protocol.StudyFailed} {
 		census.Ended[status] = ended[status]
 	}
 	for _, state := range trial.States() {
 		census.Trials[state] = 0
 	}
-	for r := range s.sessions.Each() {
+	for r := range s.of.Sessions.Each() {
 		if !r.Study.Status.Over() {
 			census.Studies[r.Study.Status]++
 			for _, t := range r.Trials {
@@ -104,8 +104,8 @@ func (s *Service) Census() Census {
 			}
 		}
 	}
-	census.Leases = len(s.allocator.Leases())
-	for _, worker := range s.allocator.Snapshot().Workers {
+	census.Leases = len(s.of.Allocator.Leases())
+	for _, worker := range s.of.Allocator.Snapshot().Workers {
 		if !worker.Alive {
 			census.Silent++
 			continue

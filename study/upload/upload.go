@@ -1,4 +1,6 @@
-package study
+// Package upload knows which artifacts their holders have sent in full, so that nobody
+// commits a checkpoint of bytes that are somebody else's.
+package upload
 
 import (
 	"context"
@@ -13,16 +15,17 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// UploadLife is how long an upload may wait for its commit. No sweep may remove
+// Life is how long an upload may wait for its commit. No sweep may remove
 // an artifact that was put since.
-const UploadLife = 10 * time.Minute
+const Life = 10 * time.Minute
 
 // maxUploads is how many uploads of one holder wait for their commits.
 const maxUploads = 4096
 
-// uploads are the artifacts that holders have sent in full, by holder, the oldest
+// Uploads are the artifacts that holders have sent in full, by holder, the oldest
 // first. They are not stored: who commits one that was forgotten sends it again.
-type uploads struct {
+type Uploads struct {
+	now   func() time.Time
 	mutex sync.Mutex
 	sent  map[string][]upload
 }
@@ -33,20 +36,26 @@ type upload struct {
 	at       time.Time
 }
 
-// Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
-func (s *Service) Uploaded(ctx context.Context, sha256 string, bytes int64) {
-	holder, now := access.CallerOf(ctx).Holder, s.options.Now()
-	s.uploads.mutex.Lock()
-	defer s.uploads.mutex.Unlock()
-	list := slices.DeleteFunc(s.uploads.sent[holder], func(one upload) bool { return one.artifact == sha256 })
+// New returns the list without uploads.
+func New(now func() time.Time) *Uploads {
+	return &Uploads{now: now, sent: make(map[string][]upload)}
+}
+
+// Note notes that the caller has sent all bytes of an artifact, which is stored.
+func (u *Uploads) Note(ctx context.Context, sha256 string, bytes int64) {
+	holder, now := access.CallerOf(ctx).Holder, u.now()
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	list := slices.DeleteFunc(u.sent[holder], func(one upload) bool { return one.artifact == sha256 })
 	if len(list) >= maxUploads {
 		list = slices.Delete(list, 0, 1)
 	}
-	s.uploads.sent[holder] = append(list, upload{sha256, bytes, now})
+	u.sent[holder] = append(list, upload{sha256, bytes, now})
 }
 
-// forget drops what was sent before the time.
-func (u *uploads) forget(before time.Time) {
+// Forget drops what has waited for too long.
+func (u *Uploads) Forget() {
+	before := u.now().Add(-Life)
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	for holder, list := range u.sent {
@@ -58,7 +67,7 @@ func (u *uploads) forget(before time.Time) {
 }
 
 // of is the size of an artifact that the holder has sent since the time.
-func (u *uploads) of(holder, artifact string, since time.Time) (bytes int64, found bool) {
+func (u *Uploads) of(holder, artifact string, since time.Time) (bytes int64, found bool) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	for _, one := range u.sent[holder] {
@@ -69,16 +78,16 @@ func (u *uploads) of(holder, artifact string, since time.Time) (bytes int64, fou
 	return 0, false
 }
 
-// checkUpload refuses a checkpoint of bytes that the caller has not shown to have:
+// Check refuses a checkpoint of bytes that the caller has not shown to have:
 // it must have sent them in full, or they are a checkpoint of the trial already,
 // which a child has from its parent. The answer does not tell whether others have
 // such an artifact.
-func (s *Service) checkUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
+func (u *Uploads) Check(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
 	caller := access.CallerOf(ctx)
 	if caller.Holder == "" { // the program itself
 		return nil
 	}
-	size, found := s.uploads.of(caller.Holder, commitment.Artifact, s.options.Now().Add(-UploadLife))
+	size, found := u.of(caller.Holder, commitment.Artifact, u.now().Add(-Life))
 	for _, kept := range t.Kept(false) {
 		if kept.Artifact == commitment.Artifact {
 			size, found = kept.Bytes, true
@@ -86,7 +95,7 @@ func (s *Service) checkUpload(ctx context.Context, t trial.Trial, commitment pro
 	}
 	if !found {
 		return problem.New(problem.Conflict, "the artifact %s is not one that you have sent to this server in the last %g minutes: PUT its bytes first, then commit again",
-			commitment.Artifact, UploadLife.Minutes())
+			commitment.Artifact, Life.Minutes())
 	}
 	if size != commitment.Bytes {
 		return problem.WithFields("the checkpoint is not valid", []problem.Field{{Path: "bytes", Value: commitment.Bytes,

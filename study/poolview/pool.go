@@ -1,4 +1,7 @@
-package study
+// Package poolview shows the pool: its workers, what runs on them and why, what studies
+// want of them, and how much there is to do. It changes nothing and asks the store for
+// nothing, but what a cost model needs.
+package poolview
 
 import (
 	"cmp"
@@ -10,7 +13,11 @@ import (
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
@@ -19,9 +26,25 @@ const (
 	mostMigrationsShown = 100
 )
 
+// Options are what the views are made of.
+type Options struct {
+	Sessions  *registry.Registry
+	Allocator *allocator.Allocator
+	Scheduler *scheduler.Scheduler
+	GPUs      *gpushare.Model
+	// Autoscale is the last advice to scale, as the caller may see it.
+	Autoscale func(access.Caller) *protocol.PoolAutoscale
+}
+
+// Views show the pool. They change nothing.
+type Views struct{ of Options }
+
+// New returns the views.
+func New(of Options) *Views { return &Views{of} }
+
 // Pool says who runs where and why: the workers, and what the caller's studies run
 // on them, have ready, predict and moved.
-func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
+func (s *Views) Pool(ctx context.Context) (protocol.Pool, error) {
 	caller := access.CallerOf(ctx)
 	machines := s.poolMachines()
 	var types []string
@@ -31,11 +54,11 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.gpus.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.Governor.Autoscale(caller)}
-	probes := s.allocator.Probes()
+	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.of.GPUs.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.of.Autoscale(caller)}
+	probes := s.of.Allocator.Probes()
 	known := costmodel.TypesOf(types, probes.Known, probes.Changes)
 	running := map[string][]protocol.PoolRun{}
-	for r := range s.sessions.Each() {
+	for r := range s.of.Sessions.Each() {
 		if err := ctx.Err(); err != nil {
 			return protocol.Pool{}, err
 		}
@@ -48,7 +71,7 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 		answer.Machines[i].Running = append(one.Running, running[one.ID]...)
 		slices.SortFunc(answer.Machines[i].Running, func(a, b protocol.PoolRun) int { return strings.Compare(string(a.Trial), string(b.Trial)) })
 	}
-	answer.Waiting = s.scheduler.Waiting(ctx, caller, types)
+	answer.Waiting = s.of.Scheduler.Waiting(ctx, caller, types)
 	slices.SortFunc(answer.Models, func(a, b protocol.PoolModel) int {
 		return cmp.Or(strings.Compare(a.Study, b.Study), strings.Compare(a.StudyID, b.StudyID), strings.Compare(a.Machine, b.Machine))
 	})
@@ -61,14 +84,14 @@ func (s *Service) Pool(ctx context.Context) (protocol.Pool, error) {
 
 // runsUnseen reports whether the worker runs a trial of a study that the caller does
 // not see.
-func (s *Service) runsUnseen(worker string, caller access.Caller) bool {
-	_, held, _ := s.allocator.Worker(worker)
-	return slices.ContainsFunc(held, func(one pool.Lease) bool { return !s.sessions.SeenBy(caller, one.Study) })
+func (s *Views) runsUnseen(worker string, caller access.Caller) bool {
+	_, held, _ := s.of.Allocator.Worker(worker)
+	return slices.ContainsFunc(held, func(one pool.Lease) bool { return !s.of.Sessions.SeenBy(caller, one.Study) })
 }
 
 // poolMachines are the workers, without what they run.
-func (s *Service) poolMachines() []protocol.PoolMachine {
-	machines, all := []protocol.PoolMachine{}, s.allocator.Snapshot()
+func (s *Views) poolMachines() []protocol.PoolMachine {
+	machines, all := []protocol.PoolMachine{}, s.of.Allocator.Snapshot()
 	for _, worker := range all.Workers {
 		registration := worker.Registration
 		one := protocol.PoolMachine{
@@ -86,7 +109,7 @@ func (s *Service) poolMachines() []protocol.PoolMachine {
 
 // lookIn adds what one study runs, predicts and moved. One that is over, or is not
 // in memory, adds nothing. The study is locked.
-func (s *Service) lookIn(ctx context.Context, r *session.Session, types costmodel.Types, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
+func (s *Views) lookIn(ctx context.Context, r *session.Session, types costmodel.Types, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
 	if r.Stale || r.Study.Status.Over() {
 		return
 	}
@@ -96,7 +119,7 @@ func (s *Service) lookIn(ctx context.Context, r *session.Session, types costmode
 		if t.State.Held() {
 			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
 				Trial: t.ID, Study: name, StudyID: r.ID, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
-				Placement: t.Placement, Moves: s.allocator.Migrating(t.ID), GPU: s.poolGPU(ctx, r, *t),
+				Placement: t.Placement, Moves: s.of.Allocator.Migrating(t.ID), GPU: s.poolGPU(ctx, r, *t),
 			})
 		}
 		if t.Placement != nil {
@@ -111,4 +134,21 @@ func (s *Service) lookIn(ctx context.Context, r *session.Session, types costmode
 		one.Study, one.StudyID = name, r.ID
 		answer.Models = append(answer.Models, one)
 	}
+}
+
+// poolGPU is what a running trial has of its machine's GPUs, as the caller sees
+// it; nil for none. The study's lock is held.
+func (s *Views) poolGPU(ctx context.Context, r *session.Session, t trial.Trial) *protocol.PoolGPU {
+	if len(t.GPUs) == 0 {
+		return nil
+	}
+	one := &protocol.PoolGPU{Places: t.GPUs, Share: t.GPUShare, Use: r.GPUStudy().Observed(t)}
+	for _, id := range s.of.Allocator.Sharers(t.ID) {
+		if study, _ := registry.StudyOf(id); s.of.Sessions.SeenBy(access.CallerOf(ctx), study) {
+			one.Beside = append(one.Beside, id)
+		} else {
+			one.Others++
+		}
+	}
+	return one
 }

@@ -1,4 +1,6 @@
-package study
+// Package warmstart gathers what a new study begins with: results of earlier studies, and
+// those that were sent with it.
+package warmstart
 
 import (
 	"context"
@@ -63,9 +65,15 @@ func (g *gathered) add(o search.Observation) {
 	}
 }
 
-// prior gathers the results that were sent with a new study, and those of the
+// Earlier finds earlier studies.
+type Earlier struct {
+	Look    func(ctx context.Context, ref string) (journal.View, error)
+	Studies func(context.Context) ([]journal.Study, error)
+}
+
+// Gather returns the results that were sent with a new study, and those of the
 // earlier studies it names. It writes into the definition what it found.
-func (s *Service) prior(ctx context.Context, def *definition.Definition, sent []protocol.Observation) ([]search.Observation, error) {
+func (s Earlier) Gather(ctx context.Context, def *definition.Definition, sent []protocol.Observation) ([]search.Observation, error) {
 	if def.Search.WarmStart == nil && len(sent) == 0 {
 		return nil, nil
 	}
@@ -156,7 +164,7 @@ func inStudies(err error, i int) error {
 
 // resultsOf takes in what an earlier study measured, at every rung, as results
 // of the source.
-func (s *Service) resultsOf(ctx context.Context, ref, source string, def definition.Definition, into *gathered) error {
+func (s Earlier) resultsOf(ctx context.Context, ref, source string, def definition.Definition, into *gathered) error {
 	now, err := s.Look(ctx, ref)
 	if err != nil {
 		return err
@@ -184,11 +192,11 @@ func (s *Service) resultsOf(ctx context.Context, ref, source string, def definit
 // similar takes in the newest studies that tune the same parameters for the
 // same objectives, as many as are wanted and as their results have room. Whether
 // they say anything about this study is for the search to test.
-func (s *Service) similar(ctx context.Context, def definition.Definition, warm *definition.WarmStart, into *gathered) error {
+func (s Earlier) similar(ctx context.Context, def definition.Definition, warm *definition.WarmStart, into *gathered) error {
 	if warm.Similar == 0 {
 		return nil
 	}
-	studies, err := s.store.Studies(ctx)
+	studies, err := s.Studies(ctx)
 	if err != nil {
 		return err
 	}
