@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"web/report":                     {"budget", "inference_emu/deployment", "internal/protocol", "study/definition", "study/space", "trial", "internal/format", "workers/replay"},
 	"similarity":                     {"study/system", "trial"},
 	"similarity/probing":             {"internal/regression", "study/system"},
-	"similarity/reuse":               {"similarity", "study/space", "study/system", "similarity/probing", "trial"},
+	"similarity/reuse":               {"internal/regression", "similarity", "study/space", "study/system", "similarity/probing", "trial"},
 	"similarity/groundtruth":         {"internal/problem", "internal/protocol", "similarity", "study/space", "study/system", "similarity/reuse", "trial"},
 	"inference_emu":                  {"inference_emu/graph", "internal/problem"},
 	"inference_emu/inference":        {"study/ranking", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/gate", "internal/problem", "internal/protocol", "study/definition", "study/journal", "trial"},

@@ -1,31 +1,37 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// newTunedStudy is a study of a script that sleeps twice as long with two
-// threads, and whose threads are tuned.
-func newTunedStudy(t *testing.T, name string) study {
+// newTunedStudy is a study of a script that sleeps longer with more threads, and whose
+// threads are tuned. The script gets its name in the folder, and sleeps a second's
+// fraction, times what is given.
+func newTunedStudy(t *testing.T, folder, name, script, times string) study {
 	t.Helper()
 	s := newStudy(t, name, nineEpochs, "0.12", 8)
 	content, err := os.ReadFile(s.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script, err := os.ReadFile("testdata/threads.py")
+	source, err := os.ReadFile("testdata/threads.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuned := strings.Replace(string(content), "train.py", "threads.py", 1) + "system: {cpu_threads: {values: [1, 2]}}\n"
-	for path, data := range map[string][]byte{s.file: []byte(tuned), filepath.Join(filepath.Dir(s.file), "threads.py"): script} {
+	source = []byte(strings.Replace(string(source), " * threads)", times+")", 1))
+	tuned := strings.Replace(string(content), "train.py", script, 1) + "system: {cpu_threads: {values: [1, 2]}}\n"
+	s.file = filepath.Join(folder, name+".yaml")
+	for path, data := range map[string][]byte{s.file: []byte(tuned), filepath.Join(folder, script): source} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -33,42 +39,65 @@ func newTunedStudy(t *testing.T, name string) study {
 	return s
 }
 
-// TestTheSystemIsTunedWhileTrialsTrain runs two studies on an elastic worker: in
-// the first the script's threads are probed, the second one uses what was found
-// from its first epoch on, and trials run beside each other.
+// epochsOf runs a study and counts its epochs by phase, and those that came first in
+// their trial.
+func epochsOf(t *testing.T, here *site, s study, name string) (all, first map[trial.Phase]int, beside float64) {
+	t.Helper()
+	here.must("study", "create", s.file)
+	here.must("study", "watch", name)
+	all, first = map[trial.Phase]int{}, map[trial.Phase]int{}
+	for _, reports := range here.books(name).reports(t) {
+		for i, report := range reports {
+			all[report.SystemPhase]++
+			if i == 0 {
+				first[report.SystemPhase]++
+			}
+			beside = max(beside, float64(report.Neighbours))
+			if _, told := report.System[system.CPUThreads]; !told {
+				t.Errorf("epoch %d does not say with how many threads it ran", report.Epoch)
+			}
+		}
+	}
+	return all, first, beside
+}
+
+// part is the part of the epochs that ran in one of the phases.
+func part(epochs map[trial.Phase]int, phases ...trial.Phase) float64 {
+	some, total := 0, 0
+	for phase, n := range epochs {
+		total += n
+		if slices.Contains(phases, phase) {
+			some += n
+		}
+	}
+	return float64(some) / float64(total)
+}
+
+// TestTheSystemIsTunedWhileTrialsTrain runs three studies on an elastic worker: in
+// the first the script's threads are probed; the second, of the same script, uses what
+// was found from its first epoch on, and trials run beside each other; the third is of
+// another script that does the same, which its profile shows.
 func TestTheSystemIsTunedWhileTrialsTrain(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("this machine has one core: nothing can run beside anything")
 	}
 	t.Parallel()
-	here := newSite(t)
+	here, folder := newSite(t), t.TempDir()
 	here.worker("--slots", "auto")
-	phases := func(name string) (map[trial.Phase]int, float64) {
-		s := newTunedStudy(t, name)
-		here.must("study", "create", s.file)
-		here.must("study", "watch", name)
-		counts, beside := map[trial.Phase]int{}, 0.0
-		for _, reports := range here.books(name).reports(t) {
-			for _, report := range reports {
-				counts[report.SystemPhase]++
-				beside = max(beside, float64(report.Neighbours))
-				if _, told := report.System[system.CPUThreads]; !told {
-					t.Errorf("epoch %d does not say with how many threads it ran", report.Epoch)
-				}
-			}
-		}
-		return counts, beside
-	}
-	first, beside := phases("first")
-	if first[trial.Default] == 0 || first[trial.Probing] == 0 {
-		t.Errorf("the first study's epochs ran under %v: want the default, then probing", first)
+	first, _, beside := epochsOf(t, here, newTunedStudy(t, folder, "first", "threads.py", " * threads"), "first")
+	if first[trial.Default] == 0 || first[trial.Probing] == 0 || first[trial.Script]+first[trial.Similar]+first[trial.Machine] > 0 {
+		t.Errorf("the first study's epochs ran under %v: want the default, probing and what the study found", first)
 	}
 	if beside < 0.5 {
 		t.Errorf("at most %.1f trials ran beside one", beside)
 	}
-	second, beside := phases("second")
-	if second[trial.Default] > 0 || second[trial.Reused]+second[trial.Decided] == 0 || beside < 0.5 {
-		t.Errorf("the second study's epochs ran under %v with up to %.1f trials beside one: want what was found, at once", second, beside)
+	second, starts, beside := epochsOf(t, here, newTunedStudy(t, folder, "second", "threads.py", " * threads"), "second")
+	if part(starts, trial.Script, trial.Study) < 0.9 || part(second, trial.Probing, trial.Default) > 0.2 || beside < 0.5 {
+		t.Errorf("the second study started with %v and ran under %v with up to %.1f trials beside one: want what was found, at once", starts, second, beside)
+	}
+	third, starts, _ := epochsOf(t, here, newTunedStudy(t, folder, "third", "other.py", " * threads"), "third")
+	if starts[trial.Machine] == 0 || third[trial.Similar] == 0 {
+		t.Errorf("the third study started with %v and ran under %v: want the machine's, then what is similar", starts, third)
 	}
 	single, trials := 0, here.books("second").Trials
 	for _, one := range trials {
@@ -84,4 +113,46 @@ func TestTheSystemIsTunedWhileTrialsTrain(t *testing.T) {
 	if answer := here.must("study", "recommend", "second"); !strings.Contains(answer, "cpu_threads") {
 		t.Errorf("the recommendation does not say with how many threads to train:\n%s", answer)
 	}
+}
+
+// TestASavingIsMeasuredOrNotClaimed runs studies of two scripts, one trial at a time:
+// of one that sleeps longer with more threads a saving is told, with its interval; of
+// one that does not look at its threads none.
+func TestASavingIsMeasuredOrNotClaimed(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		name, times string
+		saves       bool
+	}{{"longer", " * threads", true}, {"same", "", false}} {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			here, folder := newSite(t), t.TempDir()
+			here.worker("--slots", "1")
+			for _, name := range []string{"first", "second"} {
+				all, _, _ := epochsOf(t, here, newTunedStudy(t, folder, name, "threads.py", one.times), name)
+				told := here.must("study", "show", name)
+				t.Logf("%s: %v", name, all)
+				progress := here.progress(t, name)
+				if !one.saves && progress.Saved != nil && progress.Saved.Seconds > 0 {
+					t.Errorf("a script that ignores its threads is said to have saved %+v:\n%s", *progress.Saved, told)
+				}
+				if one.saves && name == "second" && (progress.Saved == nil || progress.Saved.SecondsLow == nil || *progress.Saved.SecondsLow <= 0 || !strings.Contains(told, "95% interval")) {
+					t.Errorf("what was saved is %+v:\n%s", progress.Saved, told)
+				}
+				if part(all, trial.Control) > 0.06 {
+					t.Errorf("%s ran %v: more than a twentieth with the default, for comparison", name, all)
+				}
+			}
+		})
+	}
+}
+
+// progress is how far a study is, by the command line.
+func (s *site) progress(t *testing.T, name string) protocol.Progress {
+	t.Helper()
+	var view protocol.StudyView
+	if err := json.Unmarshal([]byte(s.must("study", "show", name, "--json")), &view); err != nil {
+		t.Fatal(err)
+	}
+	return view.Progress
 }

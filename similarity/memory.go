@@ -74,6 +74,33 @@ func (m *Memory) Len() int { return len(m.records) }
 // Records are all records, the oldest first. They are not to be changed.
 func (m *Memory) Records() []Record { return m.inOrder(maps.Keys(m.records)) }
 
+// Kin returns the records of the same study, and those of other studies with the
+// same script, without the one named by except; each the oldest first, at most limit
+// of them, the newest. They are not to be changed.
+func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
+	for id, r := range m.records {
+		switch {
+		case id == of.ID:
+		case of.Study != "" && r.Study == of.Study:
+			study = append(study, r)
+		case of.Script != "" && r.Script == of.Script:
+			script = append(script, r)
+		}
+	}
+	for _, list := range []*[]Record{&study, &script} {
+		slices.SortFunc(*list, older)
+		*list = (*list)[max(0, len(*list)-limit):]
+	}
+	return study, script
+}
+
+// Akin reports whether a profile under a configuration may be of the same workload
+// as records which are thought to be: it is not much further from their mean than they
+// are from each other. With fewer than [LeastKin] of them to compare with, it may.
+func (m *Memory) Akin(configuration system.Configuration, features map[string]float64, records []Record) bool {
+	return m.model(configuration.Key()).akin(features, records)
+}
+
 func (m *Memory) inOrder(ids func(func(string) bool)) []Record {
 	var list []Record
 	for id := range ids {
@@ -139,6 +166,9 @@ func (m *Memory) model(key string) *model {
 }
 
 func clone(r Record) Record {
+	if r.Contrast != nil {
+		r.Contrast = new(*r.Contrast)
+	}
 	r.Cells = slices.Clone(r.Cells)
 	for i, cell := range r.Cells {
 		r.Cells[i].Configuration = maps.Clone(cell.Configuration)

@@ -168,6 +168,41 @@ func (m *model) nearest(point []float64, except string) (at int, best nearness, 
 	return at, best, at != unplaced
 }
 
+// LeastKin is how many records there must be before a profile can be unlike them.
+const LeastKin = 3
+
+// kinReach is how many times as far as a member of a workload a profile may be from
+// records of the same script, which are thought to be of one workload.
+const kinReach = 2
+
+// akin compares a profile with the mean of records by their own inertia.
+func (m *model) akin(features map[string]float64, records []Record) bool {
+	point, few := m.scaling.point(features)
+	var points [][]float64
+	for _, r := range records {
+		if known, has := m.points[r.ID]; has && len(known) == len(point) {
+			points = append(points, known)
+		}
+	}
+	if few || len(points) < LeastKin {
+		return true
+	}
+	kin := cluster{centroid: make([]float64, len(point)), size: float64(len(points))}
+	for i := range kin.centroid {
+		known := 0.0
+		for _, one := range points {
+			if !math.IsNaN(one[i]) {
+				known++
+				kin.centroid[i] += (one[i] - kin.centroid[i]) / known
+			}
+		}
+	}
+	for _, one := range points {
+		kin.inertia += partialDistance(one, kin.centroid)
+	}
+	return math.Sqrt(partialDistance(point, kin.centroid)) <= kinReach*kin.threshold()
+}
+
 // near compares with every cluster; a threshold of 0 is of one without members.
 func (m *model) near(point []float64, except string) []nearness {
 	list := make([]nearness, len(m.clusters))

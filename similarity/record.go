@@ -14,11 +14,18 @@ type Record struct {
 	// ID is random-looking and tells nothing of the trial it came from.
 	ID string `json:"id" minLength:"8" maxLength:"64"`
 	// Machine is the type of machine (protocol.Machine.Type).
-	Machine string    `json:"machine" maxLength:"1024"`
+	Machine string `json:"machine" maxLength:"1024"`
+	// Study and Script are the same random-looking words in all records of one
+	// study, and of one command of one owner. They are empty in records of earlier
+	// versions.
+	Study   string    `json:"study,omitempty" maxLength:"64"`
+	Script  string    `json:"script,omitempty" maxLength:"64"`
 	Updated time.Time `json:"updated"`
 	// Odd says that the newest profile was not like those before it under the same
 	// configuration: a second one in a row is a drift.
 	Odd bool `json:"odd,omitempty"`
+	// Contrast is a comparison with the default that is being made; nil if none is.
+	Contrast *Contrast `json:"contrast,omitempty"`
 	// Cells has one entry for each system configuration that was run.
 	Cells []Cell `json:"cells" maxItems:"256"`
 }
@@ -47,4 +54,52 @@ type Cell struct {
 	// script said when its training began. Features are the means over them.
 	Profiles int                `json:"profiles"`
 	Features map[string]float64 `json:"features,omitempty"`
+	// Compared has the comparisons with the default; nil if there were none.
+	Compared *Compared `json:"compared,omitempty"`
+}
+
+// Contrast is an epoch under a configuration, and then one under the default: a
+// comparison is complete after one more epoch under the configuration, so that what
+// changes steadily over the epochs cancels out.
+type Contrast struct {
+	Configuration system.Configuration `json:"configuration"`
+	Neighbours    int                  `json:"neighbours"`
+	// LogSeconds and LogJoules are of the epoch before, and DefaultLogSeconds and
+	// DefaultLogJoules of the default's, where that has ended.
+	LogSeconds        float64 `json:"log_seconds"`
+	LogJoules         float64 `json:"log_joules"`
+	Ended             bool    `json:"ended,omitempty"`
+	DefaultLogSeconds float64 `json:"default_log_seconds,omitempty"`
+	DefaultLogJoules  float64 `json:"default_log_joules,omitempty"`
+}
+
+// Compared sums up comparisons: how much higher the logarithm of an epoch's cost is
+// under the default than the mean of the epochs before and after it.
+type Compared struct {
+	Count int `json:"count"`
+	// Seconds and Joules are means over the comparisons, the squares sums of squared
+	// deviations from them.
+	Seconds        float64 `json:"seconds"`
+	SecondsSquares float64 `json:"seconds_squares"`
+	Joules         float64 `json:"joules"`
+	JoulesSquares  float64 `json:"joules_squares"`
+}
+
+// Plus merges two sums (Chan, Golub and LeVeque 1983).
+func (c Compared) Plus(other Compared) Compared {
+	if c.Count == 0 || other.Count == 0 {
+		if c.Count == 0 {
+			return other
+		}
+		return c
+	}
+	n, m := float64(c.Count), float64(other.Count)
+	merge := func(mean, squares, otherMean, otherSquares float64) (float64, float64) {
+		d := otherMean - mean
+		return mean + d*m/(n+m), squares + otherSquares + d*d*n*m/(n+m)
+	}
+	sum := Compared{Count: c.Count + other.Count}
+	sum.Seconds, sum.SecondsSquares = merge(c.Seconds, c.SecondsSquares, other.Seconds, other.SecondsSquares)
+	sum.Joules, sum.JoulesSquares = merge(c.Joules, c.JoulesSquares, other.Joules, other.JoulesSquares)
+	return sum
 }

@@ -264,13 +264,13 @@ func TestWhatIsImportedAndForgottenCountsAtOnce(t *testing.T) {
 		b := w.box(true)
 		b.startsWith("before", trial.Default, 2)
 		w.teach(fmt.Sprintf("%d imported, 0 skipped", len(known.Records)), known.Records...)
-		b.startsWith("with", trial.Reused, 1)
+		b.startsWith("with", trial.Script, 1)
 		if _, err := w.service.ForgetGroundTruth(w.ctx, known.Records[0].Machine); err != nil {
 			t.Fatal(err)
 		}
 		b.startsWith("without", trial.Default, 2)
 		w.teach(fmt.Sprintf("%d imported, 0 skipped", len(known.Records)), known.Records...)
-		b.startsWith("again", trial.Reused, 1)
+		b.startsWith("again", trial.Script, 1)
 		if _, err := w.service.ForgetGroundTruth(w.ctx, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestWhatIsImportedWhileTheRestIsLoadedIsNotMissed(t *testing.T) {
 		w.store = store
 		w.start()
 		store.meddle = func() { w.teach(fmt.Sprintf("%d imported, 0 skipped", len(known.Records)), known.Records...) }
-		w.box(true).startsWith("example", trial.Reused, 1)
+		w.box(true).startsWith("example", trial.Script, 1)
 		if store.meddle != nil {
 			t.Error("nothing was loaded")
 		}

@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,10 +15,13 @@ func twoWorkloads(w *world) (b *box, small, large workload) {
 	small.resident, large.resident = 200<<20, 4<<30
 	tuned(w, "first")
 	b.train("first", small)
-	tuned(w, "second")
+	w.create(append(otherScript, "name: example", "name: second\nsystem: {cpu_threads: {values: [1, 2]}}")...)
 	b.train("second", large)
 	return b, small, large
 }
+
+// otherScript makes the example a study of another command, of 12 trials.
+var otherScript = []string{"command: [train]", "command: [train, --large]", "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 12"}
 
 // A study's own method of similarity decides what its trials are taken for: k-means
 // with one cluster takes all for one workload, the others tell two workloads apart.
@@ -35,7 +39,12 @@ func TestAStudyChoosesItsMethodOfSimilarity(t *testing.T) {
 		} {
 			known := map[string]map[string]bool{} // by study
 			for name, work := range map[string]workload{by.name + "-small": small, by.name + "-large": large} {
-				w.create("name: example", "name: "+name+"\nsystem: {cpu_threads: {values: [1, 2]}}\nsimilarity: "+by.section, "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 6")
+				// One system configuration: workloads are told apart under each by itself.
+				command := "command: [train]"
+				if strings.HasSuffix(name, "large") {
+					command = "command: [train, --large]"
+				}
+				w.create("name: example", "name: "+name+"\nsystem: {cpu_threads: {values: [2]}}\nsimilarity: "+by.section, "command: [train]", command, "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", "trials: 6")
 				b.train(name, work)
 				known[name] = map[string]bool{}
 				for _, one := range trialsOf(t, w, name) {

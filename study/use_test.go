@@ -11,9 +11,11 @@ import (
 
 func TestProgressAddsUpWhatTheEpochsRanWith(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		b := w.box(true)
-		tuned(w, "example")
-		b.train("example", slowWithTwo)
+		b := w.box(false)
+		for _, name := range []string{"first", "second", "example"} {
+			tuned(w, name)
+			b.train(name, slowWithTwo)
+		}
 		type key struct {
 			phase   trial.Phase
 			threads int

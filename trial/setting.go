@@ -5,26 +5,41 @@ import "github.com/tandem-tune/tandem/study/space"
 // Phase is why a trial runs with its system configuration.
 type Phase string
 
-// The phases.
+// The phases. Where the evidence of a configuration is another run's, the phase
+// names the nearest evidence that there was.
 const (
 	// Default: nothing is known of the workload yet.
 	Default Phase = "default"
-	// Probing: the configuration is being measured (Rocha, section 6.3.6).
+	// Machine: the configuration was best for most workloads on this type of
+	// machine. It is a first guess.
+	Machine Phase = "machine"
+	// Similar: it was best for a workload with a similar profile (Rocha, section
+	// 6.3.4). Script: for runs of the same command. Study: for other trials of
+	// this study.
+	Similar Phase = "similar"
+	Script  Phase = "script"
+	Study   Phase = "study"
+	// Probing: the configuration is being measured (section 6.3.6).
 	Probing Phase = "probing"
-	// Reused: a similar workload was measured before, and this was its best
-	// configuration (section 6.3.4).
-	Reused Phase = "reused"
-	// Decided: enough was measured of this workload to know its best.
+	// Decided: enough was measured in this run to know its best.
 	Decided Phase = "decided"
+	// Control: the default runs for one epoch, so that what is saved against it is
+	// measured.
+	Control Phase = "control"
+	// Reused is in records of earlier versions only: the best of most workloads,
+	// or of a similar one.
+	Reused Phase = "reused"
 )
 
-// Phases lists the phases in the order in which a workload goes through them.
-func Phases() []Phase { return []Phase{Default, Probing, Reused, Decided} }
+// Phases lists the phases in the order of their evidence, the weakest first.
+func Phases() []Phase {
+	return []Phase{Default, Machine, Reused, Similar, Script, Study, Probing, Decided, Control}
+}
 
 // Setting is the system configuration a trial is to run with, and why.
 type Setting struct {
 	Configuration map[string]space.Value `json:"configuration"`
-	Phase         Phase                  `json:"phase" enum:"default,probing,reused,decided"`
+	Phase         Phase                  `json:"phase" enum:"default,machine,similar,script,study,probing,decided,control,reused"`
 	// Why is a sentence for people.
 	Why string `json:"why"`
 	// Workload names the group of known workloads that the trial's profile is
@@ -41,15 +56,23 @@ type Setting struct {
 	Drifts int `json:"drifts,omitempty"`
 }
 
-// Saving is what the system configuration saved against the default one: an
-// estimate, since the same epoch is never run with both. It is negative where
-// probing cost more than it gained.
+// Saving is what the system configuration saved against the default one: an amount
+// with its 95% interval. It counts only epochs of which the difference was measured
+// and is not zero: where the interval holds zero, there is no saving. It is negative
+// where more was used, as by probing.
 type Saving struct {
 	// Seconds are of the whole machine: a training that leaves half of the cores
 	// to another one uses half of them.
 	Seconds Float `json:"seconds"`
 	// Joules are as the worker measures or estimates energy.
 	Joules Float `json:"joules"`
+	// SecondsLow and SecondsHigh, JoulesLow and JoulesHigh are the bounds. Those of
+	// sums are the sums of bounds: epochs under one configuration err alike. They are
+	// nil in records of earlier versions, whose amounts were estimates.
+	SecondsLow  *Float `json:"seconds_low,omitempty"`
+	SecondsHigh *Float `json:"seconds_high,omitempty"`
+	JoulesLow   *Float `json:"joules_low,omitempty"`
+	JoulesHigh  *Float `json:"joules_high,omitempty"`
 }
 
 // Plus adds another saving; nil counts as none.
@@ -61,5 +84,29 @@ func (s *Saving) Plus(other *Saving) *Saving {
 		sum := *other
 		return &sum
 	}
-	return &Saving{Seconds: s.Seconds + other.Seconds, Joules: s.Joules + other.Joules}
+	return &Saving{
+		Seconds: s.Seconds + other.Seconds, Joules: s.Joules + other.Joules,
+		SecondsLow: plus(s.SecondsLow, other.SecondsLow), SecondsHigh: plus(s.SecondsHigh, other.SecondsHigh),
+		JoulesLow: plus(s.JoulesLow, other.JoulesLow), JoulesHigh: plus(s.JoulesHigh, other.JoulesHigh),
+	}
+}
+
+// Times is the saving of so many times as much.
+func (s Saving) Times(factor Float) *Saving {
+	scaled := func(bound *Float) *Float {
+		if bound == nil {
+			return nil
+		}
+		return new(*bound * factor)
+	}
+	return &Saving{Seconds: s.Seconds * factor, Joules: s.Joules * factor,
+		SecondsLow: scaled(s.SecondsLow), SecondsHigh: scaled(s.SecondsHigh), JoulesLow: scaled(s.JoulesLow), JoulesHigh: scaled(s.JoulesHigh)}
+}
+
+// plus adds bounds; a sum with an amount that has none has none.
+func plus(a, b *Float) *Float {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a + *b)
 }

@@ -10,12 +10,12 @@ import (
 type SystemUse struct {
 	Configuration map[string]space.Value `json:"configuration"`
 	// Phase is empty where the epochs did not run with what they were meant to.
-	Phase   Phase `json:"phase,omitempty" enum:"default,probing,reused,decided"`
+	Phase   Phase `json:"phase,omitempty" enum:"default,machine,similar,script,study,probing,decided,control,reused"`
 	Epochs  int   `json:"epochs"`
 	Seconds Float `json:"seconds"`
 	Joules  Float `json:"joules"`
-	// Saved is against the default configuration: an estimate, nil where it is
-	// known of none of the epochs.
+	// Saved is against the default configuration; nil where a difference was
+	// measured of none of the epochs.
 	Saved *Saving `json:"saved,omitempty"`
 }
 

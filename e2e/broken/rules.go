@@ -91,6 +91,26 @@ var rules = []rule{
 			"	if err := s.uploads.Check(ctx, t, commitment); err != nil && commitment.Bytes < 0 {"}},
 		tests: []string{"./web/api -run TestCheckpointsAreOfWhatWasUploaded"},
 	},
+	{
+		name:  "tuning: no profile is similar to another",
+		edits: []edit{{"similarity/memory.go", "	if found.Similar {\n", "	found.Similar = false\n	if found.Similar {\n"}},
+		tests: []string{"./e2e -run TestTheSystemIsTunedWhileTrialsTrain"},
+	},
+	{
+		name:  "tuning: nothing is known of the study and the script",
+		edits: []edit{{"similarity/memory.go", "	return study, script\n}", "	return nil, nil\n}"}},
+		tests: []string{"./e2e -run TestTheSystemIsTunedWhileTrialsTrain"},
+	},
+	{
+		name:  "tuning: no comparison with the default is made",
+		edits: []edit{{"similarity/reuse/control.go", "	case !settled || d.input.Left < 2", "	case !settled || d.input.Left >= 0"}},
+		tests: []string{"./e2e -run TestASavingIsMeasuredOrNotClaimed"},
+	},
+	{
+		name:  "tuning: a saving is claimed though its interval holds zero",
+		edits: []edit{{"similarity/reuse/control.go", "	if !enough || math.Abs(mean) <= half {", "	if !enough {"}},
+		tests: []string{"./similarity/reuse -run TestAScriptThatIgnoresItsKnobsSavesNothing"},
+	},
 }
 
 // requeueLater is what Optuna does: the retry comes behind the commit.

@@ -294,8 +294,8 @@ type Progress struct {
 	// RemainingSeconds is an estimate of the time left; absent when unknown.
 	RemainingSeconds *float64 `json:"remaining_seconds,omitempty" doc:"an estimate"`
 	// Saved is what tuning the system parameters saved against their default;
-	// absent while it is not known.
-	Saved *trial.Saving `json:"saved,omitempty" doc:"against the default system configuration; an estimate"`
+	// absent where no difference was measured.
+	Saved *trial.Saving `json:"saved,omitempty" doc:"against the default system configuration, with its 95% interval"`
 	// EpochsByPhase counts the epochs by why they had their system configuration;
 	// SystemUse has them by configuration and phase, also those without a phase
 	// because their script did not follow. Both are absent for a study that tunes

@@ -71,6 +71,14 @@ func (c *checker) record(at string, record similarity.Record, now time.Time) {
 	if record.Machine == "" || len(record.Machine) > 1024 || strings.ContainsFunc(record.Machine, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		c.fault(at+".machine", record.Machine, "must be the type of a machine, of at most 1,024 bytes")
 	}
+	for _, one := range []struct{ name, key string }{{"study", record.Study}, {"script", record.Script}} {
+		if one.key != "" && !word(one.key) {
+			c.fault(at+"."+one.name, one.key, "must be at most 64 letters, digits, - and _")
+		}
+	}
+	if record.Contrast != nil {
+		c.contrast(at+".contrast", *record.Contrast)
+	}
 	if record.Updated.Year() < 1970 || record.Updated.After(now.Add(ahead)) {
 		c.fault(at+".updated", record.Updated, "must be from 1970 on and at most a day ahead of the clock of this server")
 	}
@@ -94,9 +102,41 @@ func (c *checker) record(at string, record similarity.Record, now time.Time) {
 	}
 }
 
+// contrast checks a comparison that is being made.
+func (c *checker) contrast(at string, contrast similarity.Contrast) {
+	for name, value := range contrast.Configuration {
+		c.knob(at+".configuration."+name, name, value)
+	}
+	c.within(at+".neighbours", float64(contrast.Neighbours), 0, maxNeighbours)
+	c.within(at+".log_seconds", contrast.LogSeconds, -maxLog, maxLog)
+	c.within(at+".log_joules", contrast.LogJoules, -maxLog, maxLog)
+	c.within(at+".default_log_seconds", contrast.DefaultLogSeconds, -maxLog, maxLog)
+	c.within(at+".default_log_joules", contrast.DefaultLogJoules, -maxLog, maxLog)
+}
+
+// compared checks comparisons.
+func (c *checker) compared(at string, compared similarity.Compared) {
+	c.within(at+".count", float64(compared.Count), 1, maxCount)
+	c.within(at+".seconds", compared.Seconds, -2*maxLog, 2*maxLog)
+	c.within(at+".joules", compared.Joules, -2*maxLog, 2*maxLog)
+	most := 4 * maxLog * maxLog * maxCount
+	c.within(at+".seconds_squares", compared.SecondsSquares, 0, most)
+	c.within(at+".joules_squares", compared.JoulesSquares, 0, most)
+}
+
+// within checks that a number is within bounds.
+func (c *checker) within(at string, value, low, high float64) {
+	if !(value >= low && value <= high) {
+		c.fault(at, fmt.Sprint(value), "must be a number from %g to %g", low, high)
+	}
+}
+
 func (c *checker) cell(at string, cell similarity.Cell) {
 	for name, value := range cell.Configuration {
 		c.knob(at+".configuration."+name, name, value)
+	}
+	if cell.Compared != nil {
+		c.compared(at+".compared", *cell.Compared)
 	}
 	for _, one := range []struct {
 		name        string
@@ -111,9 +151,7 @@ func (c *checker) cell(at string, cell similarity.Cell) {
 		value, low, high float64
 	}{{"log_seconds", cell.LogSeconds, -maxLog, maxLog}, {"log_joules", cell.LogJoules, -maxLog, maxLog}, {"variance", cell.Variance, 0, maxLog * maxLog},
 		{"first_log_seconds", cell.FirstLogSeconds, -maxLog, maxLog}, {"first_log_joules", cell.FirstLogJoules, -maxLog, maxLog}} {
-		if !(one.value >= one.low && one.value <= one.high) {
-			c.fault(at+"."+one.name, fmt.Sprint(one.value), "must be a number from %g to %g", one.low, one.high)
-		}
+		c.within(at+"."+one.name, one.value, one.low, one.high)
 	}
 	if len(cell.Features) > maxFeatures {
 		c.fault(at+".features", len(cell.Features), "must be at most %d", maxFeatures)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxStarts bounds the answers to what new trials start with.
-	maxStarts = 1024
+	// maxGuesses bounds the first guesses for new trials.
+	maxGuesses = 1024
 	// maxGroupings bounds the methods that records are grouped by at a time, each
 	// with its own copy of them. What was not asked for longest gives way.
 	maxGroupings = 8
@@ -33,20 +33,20 @@ type Machine struct {
 	recent []similarity.Grouping
 	// runs are the records of running trials, by ID.
 	runs map[string]similarity.Record
-	// puts counts what was learned. starts are answers to what a new trial starts
-	// with; they hold until a twentieth of what is known is new.
-	puts   int
-	starts map[startInput]startAnswer
+	// puts counts what was learned. guesses are first guesses for new trials; they
+	// hold until a twentieth of what is known is new.
+	puts    int
+	guesses map[guessInput]guessAnswer
 }
 
-// startInput is what the start of a study's new trials depends on, in addition
-// to what is known.
-type startInput struct {
+// guessInput is what the first guess for a study's new trials depends on, in
+// addition to what is known.
+type guessInput struct {
 	study string
 	at    reuse.Situation
 }
 
-type startAnswer struct {
+type guessAnswer struct {
 	setting trial.Setting
 	until   int // puts
 }
@@ -54,7 +54,7 @@ type startAnswer struct {
 func newMachine(by similarity.Grouping) *Machine {
 	return &Machine{
 		by: by, memories: map[similarity.Grouping]*similarity.Memory{by: similarity.NewMemory(similarity.Options{Clusterer: by.Clusterer()})},
-		runs: make(map[string]similarity.Record), starts: make(map[startInput]startAnswer),
+		runs: make(map[string]similarity.Record), guesses: make(map[guessInput]guessAnswer),
 	}
 }
 
@@ -103,7 +103,9 @@ func (m *Machine) memory(by *similarity.Grouping) *similarity.Memory {
 
 // Run is a trial on the machine, for which a system configuration is decided.
 type Run struct {
-	Study string
+	// Study and Script name its study, and its command and owner: see StudyKey and
+	// ScriptKey.
+	Study, Script string
 	// Record is the ID of what it teaches.
 	Record string
 	// By is the study's own method of similarity; nil: the server's.
@@ -116,19 +118,32 @@ type Run struct {
 }
 
 // Start returns the setting of a new lease of the run. It is known of the run
-// itself if resumed is true, and else what is best for most runs.
+// itself if resumed is true, else of its study, its script or most workloads.
 func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	start := m.start(run)
+	memory, input := m.memory(run.By), m.input(run)
 	own, known := m.runs[run.Record]
-	if !known || len(own.Cells) == 0 {
-		return start, false
+	if known {
+		input.Record = own
 	}
-	return reuse.Resume(m.memory(run.By), reuse.Input{
-		Planned: start, MachineBest: machineBest(start), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
-		Record: own, Left: run.Left,
-	}), true
+	if !known || len(own.Cells) == 0 {
+		return reuse.Start(memory, input), false
+	}
+	return reuse.Resume(memory, input), true
+}
+
+// input is what is known of the run without its record.
+func (m *Machine) input(run Run) reuse.Input {
+	input := reuse.Input{
+		Settings: run.Settings, Constants: run.Constants, Situation: run.Situation, Left: run.Left,
+		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script},
+	}
+	input.Planned = m.guess(run, input)
+	if input.Planned.Phase == trial.Machine {
+		input.MachineBest = input.Planned.Configuration
+	}
+	return input
 }
 
 // Epoch is an epoch of a run that has ended.
@@ -147,37 +162,50 @@ type Epoch struct {
 func (m *Machine) Continue(run Run, epoch Epoch) reuse.Result {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	own, known := m.runs[run.Record]
-	if !known {
-		own = similarity.Record{ID: run.Record, Machine: epoch.Machine}
+	input := m.input(run)
+	input.Record.Machine = epoch.Machine
+	if own, known := m.runs[run.Record]; known {
+		input.Record = own
+		input.Record.Study, input.Record.Script = run.Study, run.Script
 	}
-	return reuse.Decide(m.memory(run.By), reuse.Input{
-		Planned: epoch.Planned, MachineBest: machineBest(m.start(run)), Settings: run.Settings, Constants: run.Constants, Situation: run.Situation,
-		Record: own, NewRecord: epoch.NewRecord, Epoch: epoch.Epoch, Held: epoch.Held, Left: run.Left,
-	})
+	input.Planned, input.NewRecord, input.Epoch, input.Held = epoch.Planned, epoch.NewRecord, epoch.Epoch, epoch.Held
+	return reuse.Decide(m.memory(run.By), input)
 }
 
-// start is reuse.Start, asked again only when enough has been learned since.
-func (m *Machine) start(run Run) trial.Setting {
-	of := startInput{run.Study, run.Situation}
-	if known, ok := m.starts[of]; ok && m.puts < known.until {
+// guess is reuse.Guess, asked again only when enough has been learned since.
+func (m *Machine) guess(run Run, input reuse.Input) trial.Setting {
+	of := guessInput{run.Study, run.Situation}
+	if known, ok := m.guesses[of]; ok && m.puts < known.until {
 		return known.setting
 	}
-	if len(m.starts) >= maxStarts {
-		clear(m.starts)
+	if len(m.guesses) >= maxGuesses {
+		clear(m.guesses)
 	}
 	memory := m.memory(run.By)
-	setting := reuse.Start(memory, run.Settings, run.Constants, run.Situation)
-	m.starts[of] = startAnswer{setting, m.puts + 1 + memory.Len()/20}
+	setting := reuse.Guess(memory, input)
+	m.guesses[of] = guessAnswer{setting, m.puts + 1 + memory.Len()/20}
 	return setting
 }
 
-// machineBest is the best configuration for most workloads; nil if unknown.
-func machineBest(start trial.Setting) system.Configuration {
-	if start.Phase != trial.Reused {
-		return nil
+// StudyKey is the same word for all trials of a study, and tells nothing of it.
+func StudyKey(study string) string { return key("study", study) }
+
+// ScriptKey is the same word for all trials of an owner's command, which runs in the
+// directory; empty without a command.
+func ScriptKey(owner string, command []string, directory string) string {
+	if len(command) == 0 {
+		return ""
 	}
-	return start.Configuration
+	return key(append([]string{"script", owner, directory}, command...)...)
+}
+
+// key is a short hash of the parts.
+func key(parts ...string) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:12])
 }
 
 // RecordID names a run in a way that tells nothing of the trial.

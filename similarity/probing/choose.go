@@ -65,8 +65,9 @@ type chooser struct {
 	candidates []Candidate
 	standard   int
 	beliefs    []belief
-	epochs     []int // compared at the candidate's point
-	all        []int // compared under its configuration
+	epochs     []int  // counted at the candidate's point
+	all        []int  // counted under its configuration
+	compared   []bool // under its configuration
 	doubts     []doubt
 	best       int
 }
@@ -94,16 +95,17 @@ func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 	for _, one := range candidates {
 		b := m.belief(one)
 		c.beliefs = append(c.beliefs, b)
-		here, all := 0, 0
+		here, all, compared := 0, 0, false
 		for i, p := range m.points {
 			if p.key == b.point.key {
-				all += m.epochs[i]
+				compared = compared || m.epochs[i] > 0
+				all += m.counted[i]
 				if p.same(b.point) {
-					here += m.epochs[i]
+					here += m.counted[i]
 				}
 			}
 		}
-		c.epochs, c.all = append(c.epochs, here), append(c.all, all)
+		c.epochs, c.all, c.compared = append(c.epochs, here), append(c.all, all), append(c.compared, compared)
 	}
 	c.doubts = m.doubts(c.beliefs)
 	c.best = c.cheapest()
@@ -119,7 +121,7 @@ func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 func (c *chooser) cheapest() int {
 	lowest := -1
 	for i := range c.candidates {
-		if (c.all[i] > 0 || i == c.standard) && (lowest < 0 || c.beliefs[i].mean < c.beliefs[lowest].mean-1e-9) {
+		if (c.compared[i] || i == c.standard) && (lowest < 0 || c.beliefs[i].mean < c.beliefs[lowest].mean-1e-9) {
 			lowest = i
 		}
 	}
@@ -133,7 +135,7 @@ func (c *chooser) cheapest() int {
 	}
 	best := lowest
 	for i := range c.candidates {
-		if c.all[i] == 0 && i != c.standard || c.standard < 0 {
+		if !c.compared[i] && i != c.standard || c.standard < 0 {
 			continue
 		}
 		above, deviation := c.ratio(c.beliefs[i], c.beliefs[lowest])

@@ -26,8 +26,9 @@ type Model struct {
 	points []point
 	runs   []run
 	// epochs counts, for each point, those that can be compared: of runs that
-	// have another point. Measured counts all.
-	epochs, measured []int
+	// have another point. Counted has of these the ones that need not be measured
+	// again, and measured counts all.
+	epochs, counted, measured []int
 	// What follows is of the points: precision adds to the inverse of the prior's
 	// covariance, and slope is it times the observed means.
 	precision *mat.SymDense
@@ -44,6 +45,7 @@ type part struct {
 	weight float64
 	cost   float64
 	epochs int
+	counts bool // its epochs need not be measured again
 }
 
 // posterior is the part that depends on the prior's scales.
@@ -115,19 +117,25 @@ func (m *Model) at(p point) int { return slices.IndexFunc(m.points, p.same) }
 // in a run, diag(w) - wwᵀ/Σw is the precision that is left when the run's level
 // is integrated out.
 func (m *Model) weigh(observations []Observation) {
-	m.slope, m.epochs = make([]float64, len(m.points)), make([]int, len(m.points))
+	m.slope, m.epochs, m.counted = make([]float64, len(m.points)), make([]int, len(m.points)), make([]int, len(m.points))
 	if len(m.points) > 0 {
 		m.precision = mat.NewSymDense(len(m.points), nil)
 	}
 	pooled := epochVariance(observations)
+	others := make([]int, len(m.points))
+	for _, one := range observations {
+		if one.Deviation > 0 {
+			others[m.at(one.point())]++
+		}
+	}
 	for i, one := range observations {
 		if i == 0 || one.Run != observations[i-1].Run {
 			m.runs = append(m.runs, run{})
 		}
 		last := &m.runs[len(m.runs)-1]
 		last.parts = append(last.parts, part{
-			at: m.at(one.point()), weight: one.weight(pooled),
-			cost: one.LogCost, epochs: one.Epochs,
+			at: m.at(one.point()), weight: one.weight(pooled, others[m.at(one.point())]),
+			cost: one.LogCost, epochs: one.Epochs, counts: one.Deviation <= trusted,
 		})
 	}
 	for _, r := range m.runs {
@@ -136,6 +144,9 @@ func (m *Model) weigh(observations []Observation) {
 		for _, one := range r.parts {
 			if !alone {
 				m.epochs[one.at] += one.epochs
+				if one.counts {
+					m.counted[one.at] += one.epochs
+				}
 			}
 			m.precision.SetSym(one.at, one.at, m.precision.At(one.at, one.at)+one.weight)
 			m.slope[one.at] += one.weight * (one.cost - level)

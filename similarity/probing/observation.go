@@ -42,6 +42,11 @@ type Observation struct {
 	Epochs  int
 	// Variance is the sample variance of those logarithms; 0 of one epoch.
 	Variance float64
+	// Deviation is by how much the ratios of costs in this run may differ from
+	// those of the run that is decided on: the standard deviation of a logarithm,
+	// 0 of that run itself. It is one deviation for all other runs together, so
+	// that many of them are no surer than it allows.
+	Deviation float64
 }
 
 // Candidate is a configuration that may run the next epoch.

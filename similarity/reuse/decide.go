@@ -7,7 +7,11 @@
 // as measured of this one; what is not known well enough is probed, one
 // configuration an epoch (similarity/probing); the best stays.
 //
-// Two things differ from the thesis. Workloads are compared under equal
+// Nearer evidence comes first: what this study's trials measured, runs of the same
+// script, runs of workloads with a similar profile, and, as a first guess, what was
+// best for most workloads on the type of machine.
+//
+// Two more things differ from the thesis. Workloads are compared under equal
 // configurations, so a trial need not spend its first epoch on the default one.
 // And how many trials run beside each other is part of the configuration: a
 // training that leaves cores to another one costs only its share of the time.
@@ -17,6 +21,7 @@ package reuse
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/probing"
@@ -28,7 +33,8 @@ import (
 const (
 	// MaxRuns is how many runs of known workloads are used at most, the newest.
 	MaxRuns = 128
-	// certain is the deviation of a logarithm below which a saving is told.
+	// certain is the deviation of a logarithm below which configurations are
+	// compared in words.
 	certain = 0.15
 )
 
@@ -47,7 +53,8 @@ type Input struct {
 	Settings  system.Settings
 	Constants system.Configuration
 	Situation Situation
-	// Record holds what this run measured before the epoch.
+	// Record holds what this run measured before the epoch, and of which study and
+	// script it is.
 	Record similarity.Record
 	Epoch  Epoch
 	// NewRecord is the ID of the next record, used if the run has drifted into
@@ -71,7 +78,8 @@ type Result struct {
 	Record  similarity.Record
 	Drifted bool
 	Setting trial.Setting
-	// Saved is what the epoch's configuration saved; nil if unknown.
+	// Saved is what the epoch's configuration saved; nil if no difference was
+	// measured.
 	Saved *trial.Saving
 }
 
@@ -80,10 +88,10 @@ func Decide(memory *similarity.Memory, q Input) Result {
 	var result Result
 	own := q.Record
 	if cell, known := cellOf(own, q.Epoch.Configuration); known && q.Epoch.Features != nil {
-		odd := memory.Drifted(cell, q.Epoch.Features)
+		odd := memory.Drifted(cell, q.Epoch.Features) && !usual(memory, own, q.Epoch)
 		switch {
 		case odd && own.Odd:
-			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine}
+			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script}
 			result.Drifted = true
 		case odd: // chance, until the next one says the same: it counts for nothing
 			q.Epoch.Features, q.Epoch.Timed = nil, false
@@ -91,7 +99,7 @@ func Decide(memory *similarity.Memory, q Input) Result {
 		own.Odd = odd && !result.Drifted
 	}
 	own.Updated = q.Epoch.At
-	result.Record = observe(own, q.Epoch)
+	result.Record = contrasted(observe(own, q.Epoch), q.Epoch)
 	if cell, known := cellOf(result.Record, q.Epoch.Configuration); known {
 		q.Epoch.Features = cell.Features // a mean says more of the run than one epoch
 	}
@@ -99,8 +107,20 @@ func Decide(memory *similarity.Memory, q Input) Result {
 	d := newDecision(memory, q, result.Record)
 	d.drifted = result.Drifted
 	result.Setting = d.setting()
+	if contrast := d.contrast(result.Setting); contrast != nil {
+		result.Record.Contrast = contrast
+		result.Setting = d.control(result.Setting)
+	}
 	result.Saved = d.saved()
 	return result
+}
+
+// usual reports whether the epoch's profile is within what runs of the same study and
+// script show, of which there are enough to tell.
+func usual(memory *similarity.Memory, own similarity.Record, epoch Epoch) bool {
+	study, script := memory.Kin(own, MaxRuns)
+	kin := slices.Concat(script, study)
+	return len(kin) >= similarity.LeastKin && memory.Akin(epoch.Configuration, epoch.Features, kin)
 }
 
 // Resume is the configuration of a run that is started again: what is known of
@@ -127,25 +147,71 @@ func newDecision(memory *similarity.Memory, q Input, own similarity.Record) deci
 	if q.Epoch.Features != nil {
 		d.match = memory.Match(q.Epoch.Configuration, q.Epoch.Features, own.ID)
 	}
-	if d.match.Similar {
-		d.seen.known = d.match.Members
+	study, script := memory.Kin(own, MaxRuns)
+	d.seen.study, d.seen.script = d.akin(memory, study, script)
+	if d.match.Similar && severalTimed(d.seen.study)+severalTimed(d.seen.script) == 0 {
+		d.seen.similar = d.match.Members
 	}
 	return d
 }
 
-// Start is the configuration of a trial that nothing is known of yet: the one
-// that is best for most of the known workloads, else the default.
-func Start(memory *similarity.Memory, settings system.Settings, constants system.Configuration, at Situation) trial.Setting {
-	grid := settings.Grid(constants, at.Machine)
-	standard := settings.Default(constants, at.Machine)
-	seen := evidence{known: memory.Records()}
-	observations := seen.observations(settings.Objective, grid)
-	if runs := compared(observations); runs > 0 {
-		d := decision{input: Input{Settings: settings, Constants: constants, Situation: at, Epoch: Epoch{Configuration: standard}}, grid: grid, seen: seen}
-		candidates, best := d.best(observations)
-		return trial.Setting{Configuration: candidates[best].Configuration, Phase: trial.Reused, Why: whyStart(candidates[best].Configuration, runs)}
+// disagree is the deviation between runs beyond which they are not taken to be of one
+// workload because they are of one script.
+const disagree = 0.1
+
+// akin are the records of the study and the script that the run may be compared with.
+// They are of one workload unless they differ by a test: the run's profile is unlike
+// those of runs that were timed under several configurations, or the ratios of their
+// costs disagree. Then they are those of the run's workload.
+func (d decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
+	if d.input.Epoch.Features == nil || d.input.Epoch.First { // what a first epoch does may be its start's
+		return study, script
 	}
-	return trial.Setting{Configuration: Fit(standard, grid, at), Phase: trial.Default, Why: "nothing is known yet of workloads on machines of this type"}
+	single := func(r similarity.Record) bool { return len(timedUnder(r)) < 2 }
+	kin := slices.DeleteFunc(slices.Concat(script, study), single)
+	all := evidence{study: kin}.observations(d.input.Settings.Objective, d.grid)
+	if memory.Akin(d.input.Epoch.Configuration, d.input.Epoch.Features, kin) && (len(all) == 0 || all[0].Deviation <= disagree) {
+		return study, script
+	}
+	members := map[string]bool{}
+	for _, one := range d.match.Members {
+		members[one.ID] = true
+	}
+	other := func(r similarity.Record) bool { return !members[r.ID] }
+	return slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
+}
+
+// Guess is the configuration of a trial of which nothing is known, nor of its study
+// or script: the one that is best for most of the known workloads, else the default.
+func Guess(memory *similarity.Memory, q Input) trial.Setting {
+	grid := q.Settings.Grid(q.Constants, q.Situation.Machine)
+	standard := q.Settings.Default(q.Constants, q.Situation.Machine)
+	d := decision{input: q, grid: grid, seen: evidence{similar: memory.Records()}}
+	d.input.Epoch = Epoch{Configuration: standard}
+	observations := d.seen.observations(q.Settings.Objective, grid)
+	if runs := compared(observations); runs > 0 {
+		candidates, best := d.best(observations)
+		return trial.Setting{Configuration: candidates[best].Configuration, Phase: trial.Machine, Why: whyGuess(candidates[best].Configuration, runs)}
+	}
+	return trial.Setting{Configuration: Fit(standard, grid, q.Situation), Phase: trial.Default, Why: "nothing is known yet of workloads on machines of this type"}
+}
+
+// Start is the configuration of a trial that has not run yet: what is best by other
+// trials of its study, else by other runs of its script, else what was planned.
+func Start(memory *similarity.Memory, q Input) trial.Setting {
+	standard := q.Settings.Default(q.Constants, q.Situation.Machine)
+	d := decision{input: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine)}
+	d.input.Epoch = Epoch{Configuration: standard}
+	d.seen.study, d.seen.script = memory.Kin(q.Record, MaxRuns)
+	observations := d.seen.observations(q.Settings.Objective, d.grid)
+	if compared(observations) == 0 {
+		return q.Planned
+	}
+	candidates, best := d.best(observations)
+	setting := trial.Setting{Configuration: candidates[best].Configuration}
+	setting.Phase = d.seen.level(setting.Configuration)
+	setting.Why = d.whyStart(setting)
+	return setting
 }
 
 // Fit is the configuration, or, if it keeps more cores busy than there are for

@@ -37,11 +37,18 @@ func features(workload, n float64) map[string]float64 {
 	return map[string]float64{"faults": workload, "switches": workload * n / 2, "instructions": 3 + math.Sin(workload)}
 }
 
+// start is the setting of a run that begins on a machine with four cores.
+func start(memory *similarity.Memory, record similarity.Record) trial.Setting {
+	input := reuse.Input{Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: record}
+	input.Planned = reuse.Guess(memory, input)
+	return reuse.Start(memory, input)
+}
+
 // run plays a run of so many epochs and returns its settings and its record.
 func run(memory *similarity.Memory, id string, workload float64, seconds map[int64]float64, epochs int) ([]trial.Setting, similarity.Record) {
 	at := reuse.Situation{Machine: 4, Cores: 4}
-	setting := reuse.Start(memory, threads, nil, at)
 	record := similarity.Record{ID: id, Machine: "m"}
+	setting := start(memory, record)
 	var settings []trial.Setting
 	for epoch := range epochs {
 		n, _ := setting.Configuration[system.CPUThreads].Integer()
@@ -83,8 +90,8 @@ func TestAKnownWorkloadIsNotProbedAgain(t *testing.T) {
 	}
 	settings, _ := run(memory, "next-run", 7, slower, 3)
 	for i, setting := range settings {
-		if setting.Phase != trial.Reused && setting.Phase != trial.Decided || !system.Configuration(setting.Configuration).Equal(with(1)) || setting.Workload == "" {
-			t.Errorf("epoch %d of a known workload: %+v, want one thread, reused", i+1, setting)
+		if setting.Phase != trial.Similar && setting.Phase != trial.Decided || !system.Configuration(setting.Configuration).Equal(with(1)) || setting.Workload == "" {
+			t.Errorf("epoch %d of a known workload: %+v, want one thread, by what is similar", i+1, setting)
 		}
 	}
 }
@@ -122,7 +129,7 @@ func TestAShortRunIsMeasuredWhenItGoesOn(t *testing.T) {
 	memory := similarity.NewMemory(similarity.Options{})
 	at := reuse.Situation{Machine: 4, Cores: 4}
 	input := reuse.Input{Settings: threads, Situation: at, Record: similarity.Record{ID: "short-run"}, NewRecord: "x"}
-	input.Planned = reuse.Start(memory, threads, nil, at)
+	input.Planned = start(memory, input.Record)
 	input.Epoch = reuse.Epoch{Configuration: with(4), First: true, Timed: true, Seconds: 2.6, Joules: 8, Features: features(7, 4)}
 	paused := reuse.Decide(memory, input)
 	if paused.Setting.Phase != trial.Default {
@@ -258,7 +265,7 @@ func TestAdviceIsAlwaysPossible(t *testing.T) {
 			memory := similarity.NewMemory(similarity.Options{})
 			var all []trial.Setting
 			record := similarity.Record{ID: "the-run"}
-			present := system.Configuration(reuse.Start(memory, settings, nil, reuse.Situation{Machine: machine, Cores: machine}).Configuration)
+			present := system.Configuration(reuse.Guess(memory, reuse.Input{Settings: settings, Situation: reuse.Situation{Machine: machine, Cores: machine}}).Configuration)
 			for epoch := range 6 {
 				cost := 1 + math.Abs(math.Sin(float64(seed+epoch)))
 				at := reuse.Situation{Machine: machine, Cores: 1 + (seed+epoch)%machine, Elastic: seed%2 == 0, Wanted: seed%3 == 0}

@@ -104,9 +104,12 @@ func (d decision) setting() trial.Setting {
 		setting.Confidence = 0
 	}
 	chosen := candidates[choice.Best].Configuration
+	others := len(d.seen.study) + len(d.seen.script) + len(d.seen.similar)
 	switch timed := timedUnder(d.seen.own); {
-	case choice.Probe < 0 && len(timed) < 2 && (d.match.Similar || d.input.MachineBest != nil):
-		setting.Phase = trial.Reused
+	case choice.Probe < 0 && len(timed) < 2 && compared(observations) > 0 && others > 0:
+		setting.Phase = d.seen.level(chosen)
+	case choice.Probe < 0 && len(timed) < 2 && d.input.MachineBest != nil:
+		setting.Phase = trial.Machine
 	case choice.Probe < 0 && compared(observations) == 0 && len(candidates) < len(d.grid):
 		setting.Phase = trial.Default // as near to it as there are cores
 	case choice.Probe < 0:
@@ -124,7 +127,7 @@ func (d decision) setting() trial.Setting {
 		}
 		setting.Phase, chosen = trial.Default, present
 	case len(timed) == 0:
-		setting.Phase = trial.Reused
+		setting.Phase = d.seen.level(chosen)
 	default:
 		setting.Phase, chosen = trial.Probing, candidates[counterpart(choice, candidates, timed)].Configuration
 	}
@@ -163,35 +166,4 @@ func timedUnder(record similarity.Record) map[string]bool {
 		}
 	}
 	return timed
-}
-
-// saved is what the epoch's configuration saved against the default one.
-func (d decision) saved() *trial.Saving {
-	epoch, at := d.input.Epoch, d.input.Situation
-	if epoch.Seconds <= 0 {
-		return nil
-	}
-	present := probing.Candidate{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours}
-	standard := probing.Candidate{Configuration: d.standard(), Neighbours: epoch.Neighbours}
-	if at.Elastic {
-		standard.Neighbours = 0 // it takes the whole machine
-	}
-	ratio := func(objective system.Objective) (float64, bool) {
-		if standard.Configuration.Equal(present.Configuration) && standard.Neighbours == present.Neighbours {
-			return 1, true
-		}
-		model := probing.Fit(d.grid, d.seen.observations(objective, d.grid))
-		log, deviation := model.Ratio(standard, present)
-		return math.Exp(log), deviation <= certain
-	}
-	seconds, sure := ratio(system.Seconds)
-	joules, alsoSure := ratio(system.Joules)
-	if !sure || !alsoSure {
-		return nil
-	}
-	taken := epoch.Seconds / float64(1+epoch.Neighbours)
-	return &trial.Saving{
-		Seconds: trial.Float(epoch.Seconds*seconds/float64(1+standard.Neighbours) - taken),
-		Joules:  trial.Float(epoch.Joules*joules - epoch.Joules),
-	}
 }

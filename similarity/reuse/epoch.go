@@ -1,6 +1,7 @@
 package reuse
 
 import (
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/probing"
 	"github.com/tandem-tune/tandem/study/system"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // Epoch is one epoch of a run.
@@ -92,46 +94,120 @@ func averaged(means, features map[string]float64, n int) map[string]float64 {
 	return result
 }
 
+// Standard deviations, of natural logarithms, by which the ratios of costs in other
+// runs may differ from this one's, at least.
+const (
+	kinDeviation     = 0.015 // of the study or the script
+	similarDeviation = 0.03
+)
+
 // evidence is what may be used to judge configurations.
 type evidence struct {
-	// own is the run's record, known those of similar workloads.
-	own   similarity.Record
-	known []similarity.Record
+	// own is the run's record, study and script have those of its kin, and similar
+	// those of similar workloads.
+	own                    similarity.Record
+	study, script, similar []similarity.Record
 }
 
-// observations are the timed cells of the evidence on the grid.
+// observations are the timed cells of the evidence on the grid. Other runs count as
+// far as they agree with each other.
 func (e evidence) observations(objective system.Objective, grid []system.Configuration) []probing.Observation {
 	within := make(map[string]bool, len(grid))
 	for _, configuration := range grid {
 		within[configuration.Key()] = true
 	}
-	var list []probing.Observation
-	add := func(record similarity.Record) (added bool) {
-		for _, cell := range record.Cells {
-			if !within[cell.Configuration.Key()] {
-				continue
-			}
-			later := probing.Observation{Run: record.ID, Configuration: cell.Configuration, Neighbours: cell.Neighbours,
-				LogCost: cell.LogSeconds, Epochs: cell.Epochs, Variance: cell.Variance}
-			first := probing.Observation{Run: record.ID, Configuration: cell.Configuration, Neighbours: cell.Neighbours,
-				First: true, LogCost: cell.FirstLogSeconds, Epochs: cell.Firsts}
-			if objective == system.Joules {
-				later.LogCost, first.LogCost = cell.LogJoules, cell.FirstLogJoules
-			}
-			for _, one := range []probing.Observation{later, first} {
-				if one.Epochs > 0 {
-					list, added = append(list, one), true
+	var others []probing.Observation
+	for _, level := range []struct {
+		records   []similarity.Record
+		deviation float64
+	}{{e.study, kinDeviation}, {e.script, kinDeviation}, {e.similar, similarDeviation}} {
+		runs := 0
+		for i := len(level.records) - 1; i >= 0 && runs < MaxRuns; i-- { // the newest first
+			if record := level.records[i]; record.ID != e.own.ID && len(record.Cells) > 1 {
+				found := observed(record, objective, within)
+				for j := range found {
+					found[j].Deviation = level.deviation
 				}
+				if len(found) > 0 {
+					runs++
+				}
+				others = append(others, found...)
 			}
 		}
-		return added
 	}
-	add(e.own)
-	runs := 0
-	for i := len(e.known) - 1; i >= 0 && runs < MaxRuns; i-- { // the newest first
-		if record := e.known[i]; record.ID != e.own.ID && len(record.Cells) > 1 && add(record) {
-			runs++
+	apart := probing.Disagreement(others)
+	for i := range others {
+		others[i].Deviation = max(others[i].Deviation, apart)
+	}
+	return append(observed(e.own, objective, within), others...)
+}
+
+// observed are the timed cells of a record within a grid.
+func observed(record similarity.Record, objective system.Objective, within map[string]bool) []probing.Observation {
+	var list []probing.Observation
+	for _, cell := range record.Cells {
+		if !within[cell.Configuration.Key()] {
+			continue
+		}
+		later := probing.Observation{Run: record.ID, Configuration: cell.Configuration, Neighbours: cell.Neighbours,
+			LogCost: cell.LogSeconds, Epochs: cell.Epochs, Variance: cell.Variance}
+		first := probing.Observation{Run: record.ID, Configuration: cell.Configuration, Neighbours: cell.Neighbours,
+			First: true, LogCost: cell.FirstLogSeconds, Epochs: cell.Firsts}
+		if objective == system.Joules {
+			later.LogCost, first.LogCost = cell.LogJoules, cell.FirstLogJoules
+		}
+		for _, one := range []probing.Observation{later, first} {
+			if one.Epochs > 0 {
+				list = append(list, one)
+			}
 		}
 	}
 	return list
+}
+
+// level is the nearest evidence of a configuration: runs that were timed under it and
+// another one.
+func (e evidence) level(configuration system.Configuration) trial.Phase {
+	tells := func(records []similarity.Record) bool {
+		return slices.ContainsFunc(records, func(record similarity.Record) bool {
+			timed := timedUnder(record)
+			return record.ID != e.own.ID && len(timed) > 1 && timed[configuration.Key()]
+		})
+	}
+	switch {
+	case tells(e.study):
+		return trial.Study
+	case tells(e.script), severalTimed(e.script) > 0 && severalTimed(e.study) == 0:
+		return trial.Script
+	case severalTimed(e.study) > 0:
+		return trial.Study
+	}
+	return trial.Similar
+}
+
+// kin yields the run's own record, and those of its study and script.
+func (e evidence) kin() iter.Seq[similarity.Record] {
+	return func(yield func(similarity.Record) bool) {
+		if !yield(e.own) {
+			return
+		}
+		for _, list := range [][]similarity.Record{e.study, e.script} {
+			for _, record := range list {
+				if !yield(record) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// severalTimed counts the records that were timed under more than one configuration.
+func severalTimed(records []similarity.Record) int {
+	count := 0
+	for _, record := range records {
+		if len(timedUnder(record)) > 1 {
+			count++
+		}
+	}
+	return count
 }

@@ -10,8 +10,31 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-func whyStart(configuration system.Configuration, runs int) string {
+func whyGuess(configuration system.Configuration, runs int) string {
 	return fmt.Sprintf("%s was best for the known workloads on machines of this type (%d were measured)", shown(configuration), runs)
+}
+
+// whyStart says by whose measurements a trial starts.
+func (d decision) whyStart(setting trial.Setting) string {
+	runs := severalTimed(d.seen.study)
+	if setting.Phase == trial.Script {
+		runs = severalTimed(d.seen.script)
+	}
+	return fmt.Sprintf("%s is best by %d run%s of this %s", shown(setting.Configuration), runs, plural(runs), setting.Phase)
+}
+
+// kin says which other runs of the study and the script count.
+func (d decision) kin() string {
+	study, script := severalTimed(d.seen.study), severalTimed(d.seen.script)
+	switch {
+	case study > 0 && script > 0:
+		return fmt.Sprintf("with %d other run%s of this study and %d of this script", study, plural(study), script)
+	case study > 0:
+		return fmt.Sprintf("with %d other run%s of this study", study, plural(study))
+	case script > 0:
+		return fmt.Sprintf("with %d other run%s of this script", script, plural(script))
+	}
+	return ""
 }
 
 // shown names a configuration.
@@ -28,7 +51,10 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 	if d.drifted {
 		parts = append(parts, "the profile has changed, so this is looked up anew")
 	}
+	kin := d.kin()
 	switch {
+	case kin != "":
+		parts = append(parts, kin)
 	case d.match.Similar:
 		parts = append(parts, fmt.Sprintf("similar to %d known run%s (workload %s, confidence %.0f %%)",
 			len(d.match.Members), plural(len(d.match.Members)), d.match.Workload, 100*d.match.Confidence))

@@ -162,7 +162,7 @@ func (u Use) add(one trial.SystemUse, sign int) {
 	one.Seconds *= trial.Float(sign)
 	one.Joules *= trial.Float(sign)
 	if one.Saved != nil {
-		one.Saved = &trial.Saving{Seconds: one.Saved.Seconds * trial.Float(sign), Joules: one.Saved.Joules * trial.Float(sign)}
+		one.Saved = one.Saved.Times(trial.Float(sign))
 	}
 	if sum = sum.Plus(one); sum.Epochs == 0 {
 		delete(u, where)

@@ -25,7 +25,7 @@ import (
 // Study is one whose trials start and go on with system configurations. Its definition is
 // only read.
 type Study struct {
-	ID         string
+	ID, Owner  string
 	Definition *definition.Definition
 }
 
@@ -98,20 +98,26 @@ func (s Study) Begin(known *groundtruth.Machine, t trial.Trial, here allocator.S
 		return &setting
 	}
 	grid := settings.Grid(run.Constants, run.Situation.Machine)
-	if before := t.Setting; before != nil && before.Phase != trial.Default && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
-		again := *before
-		if before.Phase != trial.Probing {
-			again.Configuration = reuse.Fit(before.Configuration, grid, run.Situation)
-			return &again
-		}
+	if before := t.Setting; before != nil && settled(before.Phase) && !nearer(setting.Phase) && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
+		again := *before // it was found on another type of machine
+		again.Configuration = reuse.Fit(before.Configuration, grid, run.Situation)
+		return &again
 	}
 	return &setting
 }
 
+// settled reports whether a configuration was chosen to train with, by what was measured.
+func settled(phase trial.Phase) bool {
+	return phase != trial.Default && phase != trial.Probing && phase != trial.Control
+}
+
+// nearer reports whether the study or the script was measured on this type of machine.
+func nearer(phase trial.Phase) bool { return phase == trial.Study || phase == trial.Script }
+
 // runOn is the trial as the ground truth sees it there.
 func (s Study) runOn(here allocator.Site, t trial.Trial, settings system.Settings) groundtruth.Run {
 	return groundtruth.Run{
-		Study: s.ID, Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
+		Study: groundtruth.StudyKey(s.ID), Script: groundtruth.ScriptKey(s.Owner, s.Definition.Command, s.Definition.Directory), Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
 		Settings: settings, Constants: s.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
 		Left: t.Budget.Epochs - t.LastEpoch,
 	}
@@ -152,7 +158,7 @@ func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.
 	}
 	g.Setting, g.Records = &setting, []similarity.Record{answer.Record}
 	if answer.Saved != nil {
-		g.Saved = &trial.Saving{Seconds: answer.Saved.Seconds * trial.Float(t.Budget.DataFraction), Joules: answer.Saved.Joules * trial.Float(t.Budget.DataFraction)}
+		g.Saved = answer.Saved.Times(trial.Float(t.Budget.DataFraction))
 	}
 	return g
 }

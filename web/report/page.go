@@ -150,7 +150,7 @@ func costsOf(s Source) *table {
 		add("Repeats of the best, with other seeds", fmt.Sprint(p.Repeats))
 	}
 	if p.Saved != nil {
-		add("Saved by tuning the system (an estimate)", fmt.Sprintf("%s s of machines, %s J", saved(p.Saved.Seconds), saved(p.Saved.Joules)))
+		add("Saved by tuning the system", savedWithInterval(*p.Saved))
 	}
 	return t
 }
@@ -165,7 +165,7 @@ func estimatesOf(s Source) []string {
 	if best := s.Recommendation.Best; best != nil && best.Estimated {
 		list = append(list, fmt.Sprintf("Values of %s: joules or inferences that were not measured went into them.", best.Metric))
 	}
-	if p.Saved != nil {
+	if p.Saved != nil && p.Saved.SecondsLow == nil {
 		list = append(list, "What tuning the system saved: the same epoch is never run with both configurations.")
 	}
 	if bound := p.RegretBound; bound != nil {

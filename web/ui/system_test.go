@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -15,7 +16,7 @@ name: tuned
 objective: {metric: loss, direction: minimize}
 space: {rate: {type: float, low: 0, high: 1}}
 system: {cpu_threads: {values: [1, 2]}}
-budget: {epochs: 9}
+budget: {epochs: 81}
 search: {method: random, seed: 5}
 stop: {trials: 3}
 `
@@ -54,7 +55,9 @@ func trySystem(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#setup", "tuned for least seconds: cpu_threads 1, 2")
 	p.see(`document.querySelector("#system-card").hidden`, true)
 	lease := h.lease("tuned")
-	h.tunes(lease, 1, 8)
+	h.tunes(lease, 1, 2)
+	p.seeText(`[data-figure="saved"]`, "not compared with the default yet")
+	h.tunes(lease, 3, 80)
 
 	detail, err := s.studies.TrialDetail(t.Context(), "tuned", lease.Number)
 	if err != nil {
@@ -65,24 +68,25 @@ func trySystem(t *testing.T, s *stage, browser context.Context) {
 		ran = append(ran, "cpu_threads="+report.System["cpu_threads"].String())
 		phases, whys = append(phases, string(report.SystemPhase)), append(whys, report.SystemWhy)
 	}
-	if detail.Trial.Saved == nil || detail.Trial.Saved.Seconds <= 0 || phases[0] != "default" || phases[7] != "decided" {
+	if saved := detail.Trial.Saved; saved == nil || saved.SecondsLow == nil || *saved.SecondsLow <= 0 || phases[0] != "default" || phases[79] != "decided" || !slices.Contains(phases, "control") {
 		t.Fatalf("the trial ran under %v and saved %+v", phases, detail.Trial.Saved)
 	}
-	p.seeText(`[data-figure="saved"]`, "estimate")
-	p.seeText("#system-phases", "1 default (13 %)")
-	p.see(`[...document.querySelectorAll("#system tbody tr")].reduce((sum, row) => sum + Number(row.cells[2].textContent), 0)`, 8)
+	p.seeText(`[data-figure="saved"]`, "interval")
+	p.seeText("#system-phases", "1 default (1 %)")
+	p.seeText("#system-phases", "control (4 %)")
+	p.see(`[...document.querySelectorAll("#system tbody tr")].reduce((sum, row) => sum + Number(row.cells[2].textContent), 0)`, 80)
 
 	p.visit(fmt.Sprintf("/studies/tuned/trials/%d", lease.Number))
 	p.see(fmt.Sprintf(systemColumn, 2), ran)
 	p.see(fmt.Sprintf(systemColumn, 3), phases)
 	p.see(fmt.Sprintf(systemColumn, 6), whys)
-	p.seeText("#system tbody tr:last-child", "≈ 0.8")
+	p.seeText("#system tbody tr:last-child", "0.81 s")
 	p.seeText("#system-next", "Next: cpu_threads=1 decided")
-	p.seeText(`[data-figure="saved"]`, "estimate")
+	p.seeText(`[data-figure="saved"]`, "interval")
 	p.seeText("#params", "system, tuned")
-	h.tunes(lease, 9, 9)
+	h.tunes(lease, 81, 81)
 	h.finish(lease, protocol.BudgetReached, "")
 	p.see(`document.querySelector("#system-next").hidden`, true)
-	p.see(`document.querySelectorAll("#system tbody tr").length`, 9)
+	p.see(`document.querySelectorAll("#system tbody tr").length`, 81)
 	p.quiet()
 }

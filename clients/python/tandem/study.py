@@ -66,7 +66,8 @@ class Study:
         """Trials by state, epochs, seconds, energy, the best so far.
 
         Of a study that tunes system parameters also ``saved`` (seconds and joules against the default
-        configuration, an estimate; absent while unknown), ``epochs_by_phase`` and ``system_use``.
+        configuration with their 95% intervals; absent where no difference was measured),
+        ``epochs_by_phase`` and ``system_use``.
         """
         found: Mapping[str, Any] = self.view["progress"]
         return found

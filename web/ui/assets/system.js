@@ -1,20 +1,25 @@
-// With which system configurations epochs ran, why, and what that saved. What is
-// saved is against the default configuration, and an estimate: the same epoch is
-// never run with both.
+// With which system configurations epochs ran, why, and what that saved against the
+// default one: what was measured, with its interval.
 import { byId, make, setText, show, stackedBar } from "./dom.js";
-import { count, duration, energy, joules, nothing, number, parameter, roughly } from "./format.js";
+import { count, duration, energy, joules, nothing, number, parameter, roughly, several } from "./format.js";
 
-const phases = ["default", "probing", "reused", "decided"];
-const meanings = {
-  default: "nothing was known of the workload",
-  probing: "the configuration was being measured",
-  reused: "the best of similar workloads",
-  decided: "the best by what was measured",
-  "not followed": "it ran with another configuration than it was given",
-};
+// The phases in the order of their evidence: name, label, meaning.
+const phases = [
+  ["default", "default", "nothing was known of the workload"],
+  ["machine", "machine prior", "a first guess: the best of most workloads on this type of machine"],
+  ["reused", "reused", "the best of most workloads, or of similar ones, by an earlier version"],
+  ["similar", "similar workload", "the best of workloads with a similar profile"],
+  ["script", "same script", "the best of other runs of the same command"],
+  ["study", "this study", "the best of other trials of this study"],
+  ["probing", "probing", "the configuration was being measured"],
+  ["decided", "decided", "the best by what this trial measured"],
+  ["control", "control", "the default, so that what is saved is measured"],
+];
+const labels = Object.fromEntries(phases.map(([name, label]) => [name, label]));
+const meanings = { ...Object.fromEntries(phases.map(([name, , meaning]) => [name, meaning])), "not followed": "it ran with another configuration than it was given" };
 
 const phaseOf = ({ phase, system_phase: other }) => phase || other || "not followed";
-const mark = (phase) => make("span", { class: "badge", title: meanings[phase], data: { phase } }, phase);
+const mark = (phase) => make("span", { class: "badge", title: meanings[phase], data: { phase } }, labels[phase] ?? phase);
 
 /** A configuration in one line. */
 export const configured = (configuration) => Object.keys(configuration ?? {}).sort().map((name) => `${name}=${parameter(configuration[name])}`).join(" ") || nothing;
@@ -29,14 +34,16 @@ const used = (spent) => (energy(spent) ? `${energy(spent).estimate ? "≈ " : ""
 const under = (text) => make("span", { class: "sub" }, text);
 const whole = "Seconds of the whole machine: an epoch that leaves half of the cores to another trial uses half of them.";
 
-/** The figure of what was saved; null where nothing is known of it. */
-export function savedFigure(saved) {
-  if (!saved) return null;
-  const lost = number(saved.seconds) < 0;
-  return {
-    term: "Saved machine time", value: signed(saved.seconds, about), estimate: true, title: whole,
-    detail: `${lost ? "measuring has cost more than it gained so far; " : ""}${power(saved)} of energy, against the default system`,
-  };
+// A saving of an earlier version was an estimate, without an interval.
+const estimated = (saved) => (saved && saved.seconds_low === undefined ? "≈ " : "");
+
+/** The figure of what was saved; null where nothing is tuned. */
+export function savedFigure(saved, byPhase) {
+  const term = "Saved machine time";
+  const compared = byPhase?.control ?? 0;
+  if (!saved) return byPhase === undefined ? null : { term, value: nothing, title: whole, detail: compared > 0 ? `no difference found in ${several(compared, "epoch")} with the default` : "not compared with the default yet" };
+  const between = saved.seconds_low === undefined ? "an estimate" : `95\u00a0% interval ${signed(saved.seconds_low, about)} to ${signed(saved.seconds_high, about)}`;
+  return { term, value: signed(saved.seconds, about), estimate: saved.seconds_low === undefined, title: whole, detail: `${between}; ${power(saved)} of energy, against the default system` };
 }
 
 /** Fills the card of a trial's epochs, and hides it where nothing is tuned. */
@@ -47,7 +54,7 @@ export function drawTrialSystem(trial, reports) {
     make("td", { class: "number" }, String(report.rung)), make("th", { scope: "row", class: "number" }, String(report.epoch)),
     make("td", {}, configured(report.system)), make("td", {}, mark(phaseOf(report))),
     make("td", { class: "number", title: report.energy?.method }, duration(report.seconds), under(used(report.energy))),
-    make("td", { class: "number", title: whole }, report.saved ? `≈ ${seconds(report.saved)}` : nothing, under(report.saved ? `≈ ${power(report.saved)}` : "")),
+    make("td", { class: "number", title: whole }, report.saved ? `${estimated(report.saved)}${seconds(report.saved)}` : nothing, under(report.saved ? `${estimated(report.saved)}${power(report.saved)}` : "")),
     make("td", { class: "reason" }, report.system_why || nothing)));
   byId("system").tBodies[0].replaceChildren(...rows);
   show(byId("system-frame"), rows.length > 0);
@@ -62,16 +69,16 @@ export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhas
   if (uses.length === 0) return;
   const total = uses.reduce((sum, use) => sum + use.epochs, 0);
   const part = (epochs) => `${Math.round((100 * epochs) / total)} %`;
-  const present = phases.filter((phase) => byPhase[phase] > 0);
+  const present = phases.map(([phase]) => phase).filter((phase) => byPhase[phase] > 0);
   byId("system-phases").replaceChildren(stackedBar(present.map((phase) => ({ phase, state: phase, weight: byPhase[phase] }))),
-    make("span", { class: "states" }, ...present.map((phase) => make("span", { title: meanings[phase], data: { phase } }, `${count(byPhase[phase])} ${phase} (${part(byPhase[phase])})`))));
+    make("span", { class: "states" }, ...present.map((phase) => make("span", { title: meanings[phase], data: { phase } }, `${count(byPhase[phase])} ${labels[phase]} (${part(byPhase[phase])})`))));
   const rows = uses.map((use) => make("tr", {},
     make("th", { scope: "row" }, configured(use.configuration)), make("td", {}, mark(phaseOf(use))),
     make("td", { class: "number", title: part(use.epochs) }, count(use.epochs)), make("td", { class: "number" }, duration(use.seconds)),
-    make("td", { class: "number", title: whole }, use.saved ? `≈ ${seconds(use.saved)}` : nothing),
-    make("td", { class: "number" }, use.saved ? `≈ ${power(use.saved)}` : nothing)));
+    make("td", { class: "number", title: whole }, use.saved ? `${estimated(use.saved)}${seconds(use.saved)}` : nothing),
+    make("td", { class: "number" }, use.saved ? `${estimated(use.saved)}${power(use.saved)}` : nothing)));
   byId("system").tBodies[0].replaceChildren(...rows);
-  setText(byId("system-note"), "Epochs by phase. ≈: against the default configuration, an estimate; seconds are of the whole machine.");
+  setText(byId("system-note"), "Epochs by phase. Savings are differences from the default configuration that were measured; seconds are of the whole machine.");
 }
 
 /** The knobs of a study file as pairs [name, value or what is tried]. */

@@ -28,7 +28,7 @@ func PrintTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), string(cmp.Or(report.SystemPhase, "not followed")),
 			format.Seconds(float64(report.Seconds)), format.Energy(report.Energy), seconds, joules, format.Plain(report.SystemWhy)})
 	}
-	fmt.Fprintln(out, "System configuration of each epoch; what is saved against the default is an estimate")
+	fmt.Fprintln(out, "System configuration of each epoch; savings against the default are measured, with 95% intervals")
 	if len(rows) > 0 {
 		if err := term.Table(out, []string{"RUNG", "EPOCH", "CONFIGURATION", "PHASE", "TIME", "ENERGY", "SAVED TIME", "SAVED ENERGY", "WHY"}, rows); err != nil {
 			return err
@@ -51,10 +51,7 @@ func printStudySystem(out io.Writer, p protocol.Progress) error {
 		return nil
 	}
 	fmt.Fprintf(out, "System: %s\n", shownPhases(p.EpochsByPhase))
-	if p.Saved != nil {
-		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*p.Saved))
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "Saved: %s\n\n", shownStudySavings(p))
 	var rows [][]string
 	for _, use := range p.SystemUse {
 		seconds, joules := shownSaving(use.Saved)
@@ -92,29 +89,56 @@ func shownSaving(saved *trial.Saving) (seconds, joules string) {
 	if saved == nil {
 		return "-", "-"
 	}
-	signed := func(value trial.Float, shown func(float64) string) string {
-		if text := shown(math.Abs(float64(value))); value < 0 && text != shown(0) {
-			return "-" + text
-		}
-		return shown(math.Abs(float64(value)))
+	return signed(saved.Seconds, format.Seconds), signed(saved.Joules, shownJoules)
+}
+
+func shownJoules(v float64) string {
+	return format.Energy(trial.Energy{Joules: trial.Float(v), Method: "saved"})
+}
+
+func signed(value trial.Float, shown func(float64) string) string {
+	if text := shown(math.Abs(float64(value))); value < 0 && text != shown(0) {
+		return "-" + text
 	}
-	return signed(saved.Seconds, format.Seconds), signed(saved.Joules, func(v float64) string {
-		return format.Energy(trial.Energy{Joules: trial.Float(v), Method: "saved"})
-	})
+	return shown(math.Abs(float64(value)))
+}
+
+// shownStudySavings is what a study saved, or why that is not known.
+func shownStudySavings(p protocol.Progress) string {
+	if p.Saved != nil {
+		return shownSavings(*p.Saved)
+	}
+	if control := p.EpochsByPhase[trial.Control]; control > 0 {
+		return fmt.Sprintf("no difference from the default system configuration found in %s with it", format.Count(control, "epoch"))
+	}
+	return "not measured yet: no epoch ran with the default system configuration for comparison"
 }
 
 // shownSavings is a total as a sentence.
 func shownSavings(saved trial.Saving) string {
-	amount := func(value trial.Float, shown string) string {
-		if value < 0 {
-			return strings.TrimPrefix(shown, "-") + " more"
-		}
-		return shown + " less"
-	}
-	seconds, joules := shownSaving(&saved)
-	text := fmt.Sprintf("%s of the machine's time", amount(saved.Seconds, seconds))
+	text := amount(saved.Seconds, saved.SecondsLow, saved.SecondsHigh, format.Seconds) + " of the machine's time"
 	if saved.Joules != 0 && !math.IsNaN(float64(saved.Joules)) {
-		text += fmt.Sprintf(" and %s", amount(saved.Joules, joules))
+		text += " and " + amount(saved.Joules, saved.JoulesLow, saved.JoulesHigh, shownJoules)
 	}
-	return text + " than with the default system configuration, an estimate"
+	text += " than with the default system configuration"
+	if saved.SecondsLow == nil {
+		text += ", an estimate"
+	}
+	return text
+}
+
+// amount is an amount that was saved, or used in addition, with its interval.
+func amount(value trial.Float, low, high *trial.Float, shown func(float64) string) string {
+	word := "less"
+	if value < 0 {
+		word = "more"
+	}
+	text := shown(math.Abs(float64(value)))
+	if low != nil && high != nil && *low != *high {
+		text += fmt.Sprintf(" (95%% interval %s to %s)", signed(min(*low, *high), shown), signed(max(*low, *high), shown))
+		if value < 0 {
+			text = fmt.Sprintf("%s (95%% interval %s to %s)", shown(-float64(value)), signed(-*high, shown), signed(-*low, shown))
+		}
+	}
+	return text + " " + word
 }

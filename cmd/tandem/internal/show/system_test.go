@@ -18,32 +18,33 @@ func TestTrialShowsItsSystemConfigurations(t *testing.T) {
 	detail := protocol.TrialDetail{Reports: []trial.Report{
 		{Epoch: 1, Seconds: 2, System: threadsOf(2), SystemPhase: trial.Default, SystemWhy: "nothing is known", Energy: trial.Energy{Joules: 30, Method: "rapl"}},
 		{Epoch: 2, Seconds: 3, System: threadsOf(1), SystemPhase: trial.Probing, SystemWhy: "measuring \x1b[31mone thread", Saved: &trial.Saving{Seconds: -1, Joules: -0.2}},
-		{Epoch: 3, Seconds: 1, System: threadsOf(1), SystemPhase: trial.Reused, SystemWhy: "workload a, confidence 80 %", Saved: &trial.Saving{Seconds: 1.5, Joules: 12000}},
+		{Epoch: 3, Seconds: 1, System: threadsOf(1), SystemPhase: trial.Similar, SystemWhy: "workload a, confidence 80 %", Saved: &trial.Saving{Seconds: 1.5, Joules: 12000}},
 	}}
-	detail.Trial.Saved = &trial.Saving{Seconds: 0.5, Joules: -3}
-	detail.Trial.Setting = &trial.Setting{Configuration: threadsOf(1), Phase: trial.Reused, Why: "it is the best"}
+	detail.Trial.Saved = &trial.Saving{Seconds: 0.5, Joules: -3,
+		SecondsLow: new(trial.Float(0.3)), SecondsHigh: new(trial.Float(0.7)), JoulesLow: new(trial.Float(-4)), JoulesHigh: new(trial.Float(-2))}
+	detail.Trial.Setting = &trial.Setting{Configuration: threadsOf(1), Phase: trial.Script, Why: "it is the best"}
 	detail.Trial.State = trial.Running
 	var out bytes.Buffer
 	if err := PrintTrialSystem(&out, detail); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"System configuration of each epoch; what is saved against the default is an estimate",
+		"System configuration of each epoch; savings against the default are measured, with 95% intervals",
 		"RUNG EPOCH CONFIGURATION PHASE TIME ENERGY SAVED TIME SAVED ENERGY WHY",
 		"0 1 cpu_threads=2 default 2.0s 30 J - - nothing is known",
 		"0 2 cpu_threads=1 probing 3.0s energy not known -1.0s 0 J measuring [31mone thread",
-		"0 3 cpu_threads=1 reused 1.0s energy not known 1.5s 12.0 kJ workload a, confidence 80 %",
-		"Saved: 0.5s less of the machine's time and 3 J more than with the default system configuration, an estimate",
-		"Next: cpu_threads=1 (reused): it is the best",
+		"0 3 cpu_threads=1 similar 1.0s energy not known 1.5s 12.0 kJ workload a, confidence 80 %",
+		"Saved: 0.5s (95% interval 0.3s to 0.7s) less of the machine's time and 3 J (95% interval 2 J to 4 J) more than with the default system configuration",
+		"Next: cpu_threads=1 (script): it is the best",
 	}
 	compareLines(t, out.String(), want)
 }
 
 func TestStudyShowsWhatTuningTheSystemSaved(t *testing.T) {
 	progress := protocol.Progress{
-		Saved: &trial.Saving{Seconds: 90}, EpochsByPhase: map[trial.Phase]int{trial.Reused: 3, trial.Probing: 1},
+		Saved: &trial.Saving{Seconds: 90}, EpochsByPhase: map[trial.Phase]int{trial.Script: 3, trial.Probing: 1},
 		SystemUse: []trial.SystemUse{
-			{Configuration: threadsOf(1), Phase: trial.Reused, Epochs: 3, Seconds: 90, Saved: &trial.Saving{Seconds: 90}},
+			{Configuration: threadsOf(1), Phase: trial.Script, Epochs: 3, Seconds: 90, Saved: &trial.Saving{Seconds: 90}},
 			{Configuration: threadsOf(2), Phase: trial.Probing, Epochs: 1, Seconds: 60},
 		},
 	}
@@ -52,12 +53,25 @@ func TestStudyShowsWhatTuningTheSystemSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareLines(t, out.String(), []string{
-		"System: epochs by phase: 1 probing (25 %), 3 reused (75 %)",
+		"System: epochs by phase: 3 script (75 %), 1 probing (25 %)",
 		"Saved: 1m30s less of the machine's time than with the default system configuration, an estimate",
 		"CONFIGURATION PHASE EPOCHS TIME SAVED TIME SAVED ENERGY",
-		"cpu_threads=1 reused 3 1m30s 1m30s 0 J",
+		"cpu_threads=1 script 3 1m30s 1m30s 0 J",
 		"cpu_threads=2 probing 1 1m00s - -",
 	})
+}
+
+func TestNoDifferenceIsSaid(t *testing.T) {
+	for want, phases := range map[string]map[trial.Phase]int{
+		"Saved: no difference from the default system configuration found in 4 epochs with it":       {trial.Decided: 30, trial.Control: 4},
+		"Saved: not measured yet: no epoch ran with the default system configuration for comparison": {trial.Probing: 3},
+	} {
+		var out bytes.Buffer
+		progress := protocol.Progress{EpochsByPhase: phases, SystemUse: []trial.SystemUse{{Configuration: threadsOf(1), Phase: trial.Decided, Epochs: 3}}}
+		if err := printStudySystem(&out, progress); err != nil || !strings.Contains(out.String(), want+"\n") {
+			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
+	}
 }
 
 func TestNothingIsSaidWhereNothingIsTuned(t *testing.T) {
