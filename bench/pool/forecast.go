@@ -75,24 +75,13 @@ type outcome struct {
 }
 
 func candidates(training []float64, samples int) []candidate {
-	network := func(point bool) func(uint64) (forecast.Forecaster, error) {
-		return func(seed uint64) (forecast.Forecaster, error) {
-			return forecast.Train(training, forecast.Settings{Point: point, Samples: samples, Seed: seed})
-		}
-	}
-	seasonal := func(period int) func(uint64) (forecast.Forecaster, error) {
-		return func(uint64) (forecast.Forecaster, error) {
-			return forecast.NewSeasonal(training, period, forecast.Quantiles())
-		}
-	}
 	return []candidate{
-		{"persistence", false, seasonal(0)}, {"seasonal-naive (a day)", false, seasonal(forecast.Day)},
-		{"GRU", true, network(false)},
-		{pointName, true, network(true)},
+		{"persistence", false, func(uint64) (forecast.Forecaster, error) { return forecast.NewNaive(training, forecast.Quantiles()) }},
+		{"GRU", true, func(seed uint64) (forecast.Forecaster, error) {
+			return forecast.Train(training, forecast.Settings{Samples: samples, Seed: seed})
+		}},
 	}
 }
-
-const pointName = "GRU, point"
 
 // judge trains and judges all candidates: for each, its runs.
 func (t trace) judge(runs, samples int) ([][]outcome, error) {

@@ -57,16 +57,13 @@ func printAdapted(t trace, all [][]outcome) {
 	least := sorted[len(sorted)*9/10]
 	fmt.Printf("\nUnder-predicted at 0.9, as told and with a level that adapts by %g a minute; of all minutes and of those with %g %s and more:\n\n| | as told | adapted | high, as told | high, adapted |\n|---|---|---|---|---|\n", adaptRate, least, t.unit)
 	for _, runs := range all {
-		if runs[0].name == pointName {
-			continue
-		}
 		share := func(of func(o outcome) float64) string {
 			return spread(runs, "%.1f%%", func(o outcome) float64 { return 100 * of(o) })
 		}
 		fmt.Printf("| %s | %s | %s | %s | %s |\n", runs[0].name,
 			share(func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Under }),
 			share(func(o outcome) float64 { under, _ := adapted(o.testing, 0.9, least); return under }),
-			share(func(o outcome) float64 { high, _ := underAt(o.testing, 0.9, 0, least); return high }),
+			share(func(o outcome) float64 { high, _ := underAt(o.testing, 0.9, least); return high }),
 			share(func(o outcome) float64 { _, high := adapted(o.testing, 0.9, least); return high }))
 	}
 }
@@ -82,11 +79,10 @@ func offCoverage(s forecast.Score, quantiles []float64) float64 {
 }
 
 // underAt is the share of the minutes with a demand of at least so many GPUs
-// whose demand was above the forecast at the quantile, raised by a share of
-// itself (the threshold of section 4.4): the under-prediction at a workload
-// level (section 4.3). It is 0 where no minute has such a demand; minutes is how
+// whose demand was above the forecast at the quantile: the under-prediction at a
+// workload level (section 4.3). It is 0 where no minute has such a demand; minutes is how
 // many have.
-func underAt(all []forecast.Judged, quantile, margin, least float64) (share float64, minutes int) {
+func underAt(all []forecast.Judged, quantile, least float64) (share float64, minutes int) {
 	under := 0
 	for _, one := range all {
 		for minute, actual := range one.Actual {
@@ -94,7 +90,7 @@ func underAt(all []forecast.Judged, quantile, margin, least float64) (share floa
 				continue
 			}
 			minutes++
-			if actual > one.Forecast.At(minute, quantile)*(1+margin) {
+			if actual > one.Forecast.At(minute, quantile) {
 				under++
 			}
 		}

@@ -17,14 +17,11 @@ func TestUnderPredictionIsOfTheMinutesWithSoMuchDemand(t *testing.T) {
 	all := []forecast.Judged{
 		{Forecast: tell(2), Actual: []float64{2, 2, 2, 2, 2}}, {Forecast: tell(4), Actual: []float64{4, 4, 4, 4, 4}},
 	}
-	if under, minutes := underAt(all, 0.5, 0, 3); under != 0 || minutes != 5 {
+	if under, minutes := underAt(all, 0.5, 3); under != 0 || minutes != 5 {
 		t.Errorf("under %g of %d minutes", under, minutes)
 	}
 	all[1].Actual[4] = 4.1
-	if under, _ := underAt(all, 0.5, 0, 3); under != 0.2 {
+	if under, _ := underAt(all, 0.5, 3); under != 0.2 {
 		t.Errorf("under %g of the minutes", under)
-	}
-	if under, _ := underAt(all, 0.5, 0.05, 3); under != 0 {
-		t.Errorf("with 5%% more, under %g of the minutes", under)
 	}
 }

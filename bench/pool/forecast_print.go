@@ -19,10 +19,6 @@ func printScores(all [][]outcome) {
 			spread(runs, "%.2f", func(o outcome) float64 { return 1000 * o.each }),
 			spread(runs, "%.2f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.5).MAE }),
 			spread(runs, "%.1f%%", func(o outcome) float64 { return 100 * forecast.Rate(o.testing, 0.5).Under }))
-		if runs[0].name == pointName {
-			fmt.Println(" – | – | – |")
-			continue
-		}
 		fmt.Printf(" %s | %s | %s |\n",
 			spread(runs, "%.1f%%", func(o outcome) float64 { return 100 * forecast.Rate(o.testing, 0.9).Under }),
 			spread(runs, "%.3f", func(o outcome) float64 { return forecast.Rate(o.testing, 0.9).Pinball }),
@@ -32,7 +28,6 @@ func printScores(all [][]outcome) {
 
 // printCalibration shows for each quantile what it covers and loses.
 func printCalibration(all [][]outcome) {
-	all = slices.DeleteFunc(slices.Clone(all), func(runs []outcome) bool { return runs[0].name == pointName })
 	fmt.Println("\nCovered by each quantile (its pinball loss); the first run:")
 	heading, line := "\n| quantile |", "|---|"
 	for _, runs := range all {
@@ -58,21 +53,14 @@ func printCalibration(all [][]outcome) {
 func printLoads(t trace, all [][]outcome) {
 	fmt.Println("\nUnder-predicted minutes, by the demand of the minute:")
 	columns := []struct {
-		candidate        string
-		quantile, margin float64
+		candidate string
+		quantile  float64
 	}{
-		{pointName, 0.5, 0}, {pointName, 0.5, 0.05}, {"persistence", 0.9, 0}, {"seasonal-naive (a day)", 0.9, 0}, {"GRU", 0.5, 0}, {"GRU", 0.9, 0}, {"Bi-LSTM", 0.9, 0}, {"CNN", 0.9, 0}, {"GRU", 0.99, 0},
+		{"persistence", 0.9}, {"GRU", 0.5}, {"GRU", 0.9}, {"GRU", 0.99},
 	}
 	heading := "\n| minutes |"
 	for _, one := range columns {
-		switch {
-		case one.margin > 0:
-			heading += fmt.Sprintf(" %s + %g%% |", one.candidate, 100*one.margin)
-		case one.candidate == pointName:
-			heading += " " + one.candidate + " |"
-		default:
-			heading += fmt.Sprintf(" %s at %g |", one.candidate, one.quantile)
-		}
+		heading += fmt.Sprintf(" %s at %g |", one.candidate, one.quantile)
 	}
 	fmt.Println(heading + "\n|" + strings.Repeat("---|", len(columns)+1))
 	sorted := slices.Clone(t.demand[len(t.demand)*8/10:])
@@ -85,7 +73,7 @@ func printLoads(t trace, all [][]outcome) {
 		fmt.Printf("| %s, %g %s and more |", level.name, least, t.unit)
 		for _, one := range columns {
 			fmt.Printf(" %s |", spread(named(all, one.candidate), "%.1f%%", func(o outcome) float64 {
-				share, _ := underAt(o.testing, one.quantile, one.margin, least)
+				share, _ := underAt(o.testing, one.quantile, least)
 				return 100 * share
 			}))
 		}
@@ -164,7 +152,7 @@ func printChosen(t trace, all [][]outcome, power forecast.Power, row printing) e
 				if err != nil {
 					return forecast.Play{}, err
 				}
-				return knob.Play(every(o.testing, forecast.Horizon), setting.Quantile, 0)
+				return knob.Play(every(o.testing, forecast.Horizon), setting.Quantile)
 			}
 			for _, one := range named(all, name) {
 				knob, err := forecast.NewKnob(one.choosing, t.total, power)
@@ -197,21 +185,20 @@ func printChosen(t trace, all [][]outcome, power forecast.Power, row printing) e
 	return nil
 }
 
-// printBaselines shows point forecasts, without and with the threshold, the
-// median and the highest quantile as they are, and what nothing can beat.
+// printBaselines shows two quantiles as they are, and what nothing can beat.
 func printBaselines(t trace, all [][]outcome, power forecast.Power, row printing) error {
 	for _, one := range []struct {
-		name, candidate  string
-		quantile, margin float64
+		name, candidate string
+		quantile        float64
 	}{
-		{"point forecast", pointName, 0.5, 0}, {"point forecast + 5%", pointName, 0.5, 0.05}, {"GRU at 0.9", "GRU", 0.9, 0}, {"GRU at 0.99", "GRU", 0.99, 0},
+		{"GRU at 0.9", "GRU", 0.9}, {"GRU at 0.99", "GRU", 0.99},
 	} {
 		err := row(one.name, "–", named(all, one.candidate), func(o outcome) (forecast.Play, error) {
 			knob, err := forecast.NewKnob(o.choosing, t.total, power)
 			if err != nil {
 				return forecast.Play{}, err
 			}
-			return knob.Play(every(o.testing, forecast.Horizon), one.quantile, one.margin)
+			return knob.Play(every(o.testing, forecast.Horizon), one.quantile)
 		})
 		if err != nil {
 			return err
@@ -236,7 +223,7 @@ func playCorrected(k *forecast.Knob, all []forecast.Judged, performance float64,
 	}
 	play, err := k.PlayBy(all, func(one forecast.Judged) int {
 		setting, _, _ := k.Set(c.Aim(performance)) // an aim is a performance
-		return k.Awake(one.Forecast, setting.Quantile, 0)
+		return k.Awake(one.Forecast, setting.Quantile)
 	}, func(demand, served float64) { c = c.Seen(performance, demand, served, k.MeanDemand()) })
 	return play, c, err
 }

@@ -26,7 +26,7 @@ type PoolForecast struct {
 	Gaps       []DemandGap    `json:"gaps" doc:"times without observation"`
 	// Method is how the forecast is made; empty where there is none yet, for the
 	// Reason.
-	Method string `json:"method,omitempty" doc:"forecast method: persistence, seasonal-naive, gru, bi-lstm or cnn; absent without a forecast"`
+	Method string `json:"method,omitempty" doc:"forecast method: persistence or gru; absent without a forecast"`
 	Reason string `json:"reason,omitempty" doc:"why there is no forecast, or no better one"`
 	// Quantiles are those of Ahead, and of what was told of a minute.
 	Quantiles   []float64            `json:"quantiles"`

@@ -105,14 +105,14 @@ func (s *Service) choose(advice *protocol.PoolAdvice) error {
 	present := s.present()
 	for _, one := range knob.Settings() {
 		advice.Settings = append(advice.Settings, protocol.KnobSetting{
-			Quantile: one.Quantile, Served: one.Served, Met: one.Met, Saved: one.Saved, Wanted: float64(knob.Awake(present, one.Quantile, 0)),
+			Quantile: one.Quantile, Served: one.Served, Met: one.Met, Saved: one.Saved, Wanted: float64(knob.Awake(present, one.Quantile)),
 		})
 	}
 	advice.Method, advice.Quantile, advice.Reached = s.model.Method, setting.Quantile, reached
 	if s.model.short != "" {
 		advice.Method = forecast.Persistence
 	}
-	advice.Wanted = float64(knob.Awake(present, setting.Quantile, 0))
+	advice.Wanted = float64(knob.Awake(present, setting.Quantile))
 	advice.Reason = fmt.Sprintf("with %.0f%% the demand of the next minutes is at most %g; on %d recorded minutes this setting served %.1f%% of it", 100*setting.Quantile, advice.Wanted, s.model.JudgedOn, 100*setting.Served)
 	if now := math.Ceil(advice.Performance*knob.Reachable(s.latest.Want().Total()) - 1e-9); now > advice.Wanted {
 		advice.Wanted, advice.Reason = now, fmt.Sprintf("trials take and could start now on %g, of which %s are asked for; %s", s.latest.Want().Total(), percent(advice.Performance), advice.Reason)

@@ -127,7 +127,7 @@ func (s *Service) own(owner string, now time.Time, minutes int) protocol.PoolFor
 		answer.Reason = longOver
 		return answer
 	}
-	naive, err := forecast.NewSeasonal(series, 0, answer.Quantiles)
+	naive, err := forecast.NewNaive(series, answer.Quantiles)
 	if err != nil {
 		answer.Reason = err.Error()
 		return answer

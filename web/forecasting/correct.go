@@ -74,7 +74,7 @@ func (s *Service) decide(newest, now time.Time) {
 		s.options.Logger.Error("the knob could not be set", "error", err)
 		return
 	}
-	wanted := knob.Awake(s.present(), setting.Quantile, 0)
+	wanted := knob.Awake(s.present(), setting.Quantile)
 	s.decision = &decision{knob: knob, from: from, before: wanted, wanted: wanted}
 	if last != nil {
 		s.decision.before = last.wanted

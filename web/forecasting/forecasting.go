@@ -234,7 +234,7 @@ func rounded(row []float64) []float64 {
 // grown reports whether there is so much more to learn from that it should not
 // wait for a day: half as much again, or enough for what was not possible.
 func grown(before, now int) bool {
-	for _, least := range []int{forecast.LeastForKnob, forecast.LeastForSeason, forecast.LeastForNetwork} {
+	for _, least := range []int{forecast.LeastForKnob, forecast.LeastForNetwork} {
 		if before < least && now >= least {
 			return true
 		}

@@ -25,7 +25,7 @@ const (
 func (s *Service) learn(ctx context.Context, series []float64) (*model, error) {
 	runtime.LockOSThread() // without an unlock: the thread ends with the goroutine, and so does its low claim
 	stepBack()
-	fallback, err := forecast.NewSeasonal(series, 0, forecast.Quantiles())
+	fallback, err := forecast.NewNaive(series, forecast.Quantiles())
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,8 @@ func TestACorrectionByHand(t *testing.T) {
 // TestAShiftIsCorrected sets a knob on demand that hardly changes and plays it on
 // demand that does: as it was set it misses what is asked for, corrected it does not.
 func TestAShiftIsCorrected(t *testing.T) {
-	calm, wild := waves(4000, 2, 3), waves(12_000, 4, 4)
-	naive, err := forecast.NewSeasonal(calm[:2000], 90, forecast.Quantiles())
+	calm, wild := waves(4000, 2, 3), waves(12_000, 8, 4)
+	naive, err := forecast.NewNaive(calm[:2000], forecast.Quantiles())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestAShiftIsCorrected(t *testing.T) {
 	if err != nil || !reached {
 		t.Fatalf("%+v, %v, %v", setting, reached, err)
 	}
-	fixed, err := k.Play(harder, setting.Quantile, 0)
+	fixed, err := k.Play(harder, setting.Quantile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestAShiftIsCorrected(t *testing.T) {
 		t.Errorf("with what was seen before it serves %g, without %g: %v", again.Served, first.Served, err)
 	}
 	// Where the knob was set on the same, it costs little.
-	plain, err := k.Play(same, setting.Quantile, 0)
+	plain, err := k.Play(same, setting.Quantile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func playCorrected(k *forecast.Knob, all []forecast.Judged, performance float64,
 	}
 	play, err := k.PlayBy(all, func(one forecast.Judged) int {
 		setting, _, _ := k.Set(c.Aim(performance)) // an aim is a performance
-		return k.Awake(one.Forecast, setting.Quantile, 0)
+		return k.Awake(one.Forecast, setting.Quantile)
 	}, func(demand, served float64) { c = c.Seen(performance, demand, served, k.MeanDemand()) })
 	return play, c, err
 }

@@ -38,7 +38,7 @@ func TestNetworksLearnWavesAndTheirNoise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	naive, err := forecast.NewSeasonal(waves(3000, 4, 1), 0, []float64{0.1, 0.5, 0.9})
+	naive, err := forecast.NewNaive(waves(3000, 4, 1), []float64{0.1, 0.5, 0.9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestQuantilesAreInOrderWhateverTheHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	naive, err := forecast.NewSeasonal(waves(400, 4, 1), 90, forecast.Quantiles())
+	naive, err := forecast.NewNaive(waves(400, 4, 1), forecast.Quantiles())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,26 +109,9 @@ func TestQuantilesAreInOrderWhateverTheHistory(t *testing.T) {
 	})
 }
 
-func TestSeasonalFollowsTheDayBefore(t *testing.T) {
-	series := waves(900, 0, 1) // without noise its period says all
-	s, err := forecast.NewSeasonal(series[:600], 90, []float64{0.5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Forecast(series[:700])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for minute, row := range f.Demand {
-		if math.Abs(row[0]-series[700+minute]) > 1e-6 {
-			t.Errorf("minute %d: %g, want %g", minute, row[0], series[700+minute])
-		}
-	}
-}
-
 func TestTheKnobServesWhatIsAskedFor(t *testing.T) {
 	series := waves(4000, 6, 3)
-	naive, err := forecast.NewSeasonal(series[:2000], 90, forecast.Quantiles())
+	naive, err := forecast.NewNaive(series[:2000], forecast.Quantiles())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,18 +146,14 @@ func TestTheKnobServesWhatIsAskedFor(t *testing.T) {
 		if err != nil || !reached || setting.Served < performance {
 			t.Fatalf("asked for %g: %+v, %v, %v", performance, setting, reached, err)
 		}
-		play, err := k.Play(played, setting.Quantile, 0)
+		play, err := k.Play(played, setting.Quantile)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if play.Served < performance-0.01 || play.Saved <= 0 || play.Saved >= 0.5 {
 			t.Errorf("asked for %g: %+v", performance, play)
 		}
-		hedged, err := k.Play(played, setting.Quantile, 0.05)
-		if err != nil || hedged.Served < play.Served || hedged.Saved >= play.Saved {
-			t.Errorf("with 5%% more: %+v, without: %+v: %v", hedged, play, err)
-		}
-		if wanted := k.Awake(played[0].Forecast, setting.Quantile, 0); wanted < 1 || wanted > 200 {
+		if wanted := k.Awake(played[0].Forecast, setting.Quantile); wanted < 1 || wanted > 200 {
 			t.Errorf("%d GPUs should be awake", wanted)
 		}
 	}
@@ -234,7 +213,7 @@ func TestWhatIsNoDemandIsRefused(t *testing.T) {
 			t.Errorf("%s: was trained", name)
 		}
 	}
-	naive, err := forecast.NewSeasonal(good, 0, forecast.Quantiles())
+	naive, err := forecast.NewNaive(good, forecast.Quantiles())
 	if err != nil {
 		t.Fatal(err)
 	}

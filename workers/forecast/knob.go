@@ -71,7 +71,7 @@ func NewKnob(all []Judged, total int, power Power) (*Knob, error) {
 	}
 	k.mean /= float64(max(1, minutes))
 	for _, quantile := range all[0].Forecast.Quantiles {
-		play, err := k.Play(all, quantile, 0)
+		play, err := k.Play(all, quantile)
 		if err != nil {
 			return nil, err
 		}
@@ -105,22 +105,21 @@ func (k *Knob) Set(performance float64) (setting Setting, reached bool, err erro
 	return k.settings[len(k.settings)-1], false, nil
 }
 
-// Awake is how many GPUs should be awake for a forecast at a quantile, raised by
-// a share of itself: the most demand of the minutes that a decision of now is
-// for, which begin when what is woken up now is awake.
-func (k *Knob) Awake(f Forecast, quantile, margin float64) int {
+// Awake is how many GPUs should be awake for a forecast at a quantile: the most
+// demand of the minutes that a decision of now is for, which begin when what is
+// woken up now is awake.
+func (k *Knob) Awake(f Forecast, quantile float64) int {
 	most := 0.0
 	for minute := k.power.DelayMinutes; minute < len(f.Demand); minute++ {
 		most = max(most, f.At(minute, quantile))
 	}
-	return min(k.total, int(math.Ceil(most*(1+margin)-1e-9)))
+	return min(k.total, int(math.Ceil(most-1e-9)))
 }
 
 // Play decides at each of the forecasts, which are Horizon minutes apart, at a
-// quantile and with a share of GPUs more than it says (the threshold of section
-// 4.4).
-func (k *Knob) Play(all []Judged, quantile, margin float64) (Play, error) {
-	return k.PlayBy(all, func(one Judged) int { return k.Awake(one.Forecast, quantile, margin) }, func(_, _ float64) {})
+// quantile.
+func (k *Knob) Play(all []Judged, quantile float64) (Play, error) {
+	return k.PlayBy(all, func(one Judged) int { return k.Awake(one.Forecast, quantile) }, func(_, _ float64) {})
 }
 
 // Serving is how many GPUs serve in a minute behind a decision, the first being 0:

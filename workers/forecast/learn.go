@@ -13,11 +13,9 @@ const (
 	LeastForPersistence = 30
 	// LeastForKnob is four hours: the last fifth then has nine decisions.
 	LeastForKnob = 4 * 60
-	// LeastForSeason is two days and a bit, of which a fifth is judged.
-	LeastForSeason = 2*Day + Day/2
 	// LeastForNetwork is three days.
 	LeastForNetwork = 3 * Day
-	// Day is the period of [Seasonal], in minutes.
+	// Day is in minutes.
 	Day = 1440
 	// judgedPart is the share of a series, its end, that ways to forecast are
 	// compared on; none has learned from it.
@@ -25,11 +23,8 @@ const (
 	judgedMost = 2 * Day
 )
 
-// The ways to forecast that [Learn] compares.
-const (
-	Persistence   = "persistence"
-	SeasonalNaive = "seasonal-naive"
-)
+// Persistence is the method of [Naive], to which [Learn] compares the network.
+const Persistence = "persistence"
 
 // Tried is a way to forecast that was compared.
 type Tried struct {
@@ -45,8 +40,7 @@ type Tried struct {
 type Learned struct {
 	Forecaster Forecaster
 	Method     string
-	// Tried are the ways there are, in the order persistence, seasonal-naive,
-	// network.
+	// Tried are the ways there are, persistence and then the network.
 	Tried []Tried
 	// LearnedFrom and JudgedOn are minutes: of the beginning, that was learned
 	// from, and of the end, on which ways were compared.
@@ -72,8 +66,7 @@ func Learn(series []float64, network *Settings) (Learned, error) {
 	l := Learned{LearnedFrom: len(series) - judged, JudgedOn: judged}
 	beginning := series[:l.LearnedFrom]
 	ways := []way{
-		{Persistence, 0, func() (Forecaster, error) { return NewSeasonal(beginning, 0, Quantiles()) }},
-		{SeasonalNaive, LeastForSeason, func() (Forecaster, error) { return NewSeasonal(beginning, Day, Quantiles()) }},
+		{Persistence, 0, func() (Forecaster, error) { return NewNaive(beginning, Quantiles()) }},
 	}
 	if network != nil {
 		ways = append(ways, way{GRU, LeastForNetwork, func() (Forecaster, error) { return Train(beginning, *network) }})

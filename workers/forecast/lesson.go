@@ -12,8 +12,8 @@ type lesson struct {
 	extras, truth []float64
 }
 
-// lesson builds the graph of the loss: that of the quantiles (equation 2) or, of a
-// point forecast, the squared error, in the mean over windows, minutes and quantiles.
+// lesson builds the graph of the loss of the quantiles (equation 2), in the mean over
+// windows, minutes and quantiles.
 func (n *Network) lesson(batch int) (*lesson, error) {
 	g := nn.NewGraph(batch)
 	l := &lesson{network: n, graph: g, sequence: make([][]float64, Lookback)}
@@ -28,9 +28,6 @@ func (n *Network) lesson(batch int) (*lesson, error) {
 	middle := g.Dense(n.middle, 2, n.settings.Hidden, extras-1)
 	last := g.Dense(n.last, 1, middleUnits)
 	said := g.Apply(last, g.Tanh(g.Apply(middle, context, extra)))
-	if n.settings.Point {
-		return l, g.Compile(g.Mean(g.Square(g.Subtract(said, truth))))
-	}
 	off := g.Subtract(n.quantiles(g, said, batch), truth)
 	share := make([]float64, 0, batch*n.last.Rows)
 	for range batch * Horizon {

@@ -21,9 +21,6 @@ type Settings struct {
 	// Quantiles to train jointly, ascending, with the median among them; those
 	// of the paper when nil.
 	Quantiles []float64
-	// Point trains the median alone with the squared error instead, as point
-	// forecasts do.
-	Point bool
 	// Samples is how many windows are learned from in all, drawn at random;
 	// 60,000 when 0. Batch is how many a step takes; 32 when 0.
 	Samples, Batch int
@@ -45,9 +42,6 @@ func (s Settings) complete() (Settings, error) {
 	}
 	if s.Quantiles == nil {
 		s.Quantiles = Quantiles()
-	}
-	if s.Point {
-		s.Quantiles = []float64{0.5}
 	}
 	switch {
 	case s.Hidden < 1 || s.Samples < 1 || s.Batch < 1 || !(s.Rate > 0):

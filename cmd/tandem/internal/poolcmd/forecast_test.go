@@ -18,7 +18,7 @@ func told() protocol.PoolForecast {
 		Minutes: []protocol.DemandMinute{{At: at.Add(-time.Minute), Running: 3, Waiting: 1.5, Capacity: 8}},
 		Gaps:    []protocol.DemandGap{{Begin: at.Add(-time.Hour), End: at.Add(-50 * time.Minute)}},
 		Users:   []protocol.DemandOfUser{{Owner: "alice\x1b", Running: 3, Waiting: 1.5}},
-		Learned: &protocol.ForecastLearned{At: at, Seconds: 61, Minutes: 320, JudgedOn: 80, Tried: []protocol.ForecastTried{{Method: "gru", Pinball: &loss}, {Method: "seasonal-naive", Reason: "needs 3600 minutes"}}},
+		Learned: &protocol.ForecastLearned{At: at, Seconds: 61, Minutes: 320, JudgedOn: 80, Tried: []protocol.ForecastTried{{Method: "gru", Pinball: &loss}, {Method: "persistence", Reason: "needs 30 minutes"}}},
 	}
 	answer.Calibration = &protocol.ForecastCalibration{Minutes: 300, Trust: "optimistic"}
 	for range answer.Quantiles {
@@ -42,7 +42,7 @@ func TestTheForecastIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, words := range []string{
-		"3 GPUs held, 1.5 waited for, 8 there", "alice", "nobody looked from", "Estimate by gru", "AT 95%", "from 320 minutes in 1m01s", "gru: 0.250", "seasonal-naive: needs 3600", "300 minutes had been foretold", "80.0% to 85.0%", "too low", "above what was told with 90% in 12.5% of them",
+		"3 GPUs held, 1.5 waited for, 8 there", "alice", "nobody looked from", "Estimate by gru", "AT 95%", "from 320 minutes in 1m01s", "gru: 0.250", "persistence: needs 30", "300 minutes had been foretold", "80.0% to 85.0%", "too low", "above what was told with 90% in 12.5% of them",
 	} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("it does not say %q:\n%s", words, out.String())
