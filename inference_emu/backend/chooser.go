@@ -3,7 +3,6 @@ package backend
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -15,9 +14,6 @@ type Exploration string
 const (
 	// Greedy never does: what is predicted best is chosen.
 	Greedy Exploration = "none"
-	// Thompson draws from what is predicted, as uncertain as it is, and takes
-	// the best of the draws.
-	Thompson Exploration = "thompson"
 	// Optimism takes what would be best if every backend were as much better
 	// than predicted as its deviation.
 	Optimism Exploration = "optimism"
@@ -66,9 +62,9 @@ func New(profiles []Profile, settings Settings) (*Chooser, error) {
 	switch settings.Exploration {
 	case "":
 		settings.Exploration = Greedy
-	case Greedy, Thompson, Optimism:
+	case Greedy, Optimism:
 	default:
-		return nil, problem.New(problem.Invalid, "there is no exploration %q; there are %s, %s and %s", settings.Exploration, Greedy, Thompson, Optimism)
+		return nil, problem.New(problem.Invalid, "there is no exploration %q; there are %s and %s", settings.Exploration, Greedy, Optimism)
 	}
 	if !(settings.Share > 0 && settings.Share <= 1) || settings.Window < 1 {
 		return nil, problem.New(problem.Invalid, "the share of exploration is %v (0 to 1 is possible), the window %d (1 and more)", settings.Share, settings.Window)
@@ -237,7 +233,6 @@ func (c *Chooser) explore(q question, choice Choice, predictions []prediction) i
 	if c.settings.Exploration == Greedy || float64(c.explored) >= budget {
 		return -1
 	}
-	random := rand.New(rand.NewPCG(c.settings.Seed, uint64(c.learned)))
 	best, least := -1, math.Inf(1)
 	for b, option := range choice.Options {
 		if len(option.RuledOut) > 0 {
@@ -247,10 +242,7 @@ func (c *Chooser) explore(q question, choice Choice, predictions []prediction) i
 			return b
 		}
 		values := predictions[b].values(c.profiles[b], func(m Measure) float64 {
-			switch {
-			case c.settings.Exploration == Thompson:
-				return random.NormFloat64()
-			case m == Accuracy:
+			if m == Accuracy {
 				return 1
 			}
 			return -1

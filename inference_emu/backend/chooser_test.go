@@ -150,11 +150,11 @@ func TestABackendThatNeverRanIsNotChosenForItsPrediction(t *testing.T) {
 func TestPredictedMeansKeepTheLimits(t *testing.T) {
 	runs := someRuns(rand.New(rand.NewPCG(2, 1)), 80)
 	choosers := map[backend.Exploration]*backend.Chooser{}
-	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Thompson, backend.Optimism} {
+	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Optimism} {
 		choosers[exploration] = taught(t, backend.Settings{Exploration: exploration}, runs)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		exploration := rapid.SampledFrom([]backend.Exploration{backend.Greedy, backend.Thompson, backend.Optimism}).Draw(t, "exploration")
+		exploration := rapid.SampledFrom([]backend.Exploration{backend.Greedy, backend.Optimism}).Draw(t, "exploration")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		limit := rapid.Float64Range(1e-4, 1).Draw(t, "latency limit")
 		joules := rapid.Float64Range(1e-3, 10).Draw(t, "energy limit")
@@ -237,7 +237,7 @@ func TestChoicesFollowFromTheRuns(t *testing.T) {
 	runs := someRuns(rand.New(rand.NewPCG(3, 1)), 40)
 	model, wishes := someModel(rand.New(rand.NewPCG(4, 1))), by(map[backend.Criterion]float64{"latency": 1, "energy": 1}, nil)
 	for _, kind := range backend.Kinds() {
-		settings := backend.Settings{Predictor: kind, Exploration: backend.Thompson, Seed: 5}
+		settings := backend.Settings{Predictor: kind, Exploration: backend.Optimism, Seed: 5}
 		first, err := taught(t, settings, runs).Choose(model, backend.Request{}, wishes)
 		if err != nil {
 			t.Fatal(err)
@@ -261,7 +261,7 @@ func text(t *testing.T, choice backend.Choice) string {
 }
 
 func TestExplorationKeepsItsBudget(t *testing.T) {
-	for _, exploration := range []backend.Exploration{backend.Thompson, backend.Optimism} {
+	for _, exploration := range []backend.Exploration{backend.Optimism} {
 		t.Run(string(exploration), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(6, 1))
 			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: exploration, Predictor: backend.Mean, Share: 0.1})
@@ -302,7 +302,7 @@ func TestRegretFallsWithRuns(t *testing.T) {
 	for _, kind := range []backend.Kind{backend.Stacked, backend.Ridge, backend.MLP} {
 		t.Run(string(kind), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, 1))
-			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Thompson, Predictor: kind, Share: 0.05})
+			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Optimism, Predictor: kind, Share: 0.05})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -389,7 +389,7 @@ func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 }
 
 func ExampleChooser_Choose() {
-	chooser, _ := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Thompson})
+	chooser, _ := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Optimism})
 	choice, _ := chooser.Choose(backend.Model{Operations: 1e9}, backend.Request{Batch: 1},
 		backend.Wishes{Weights: map[backend.Criterion]float64{backend.ByLatency: 1}})
 	fmt.Println(choice.Backend, choice.Explored)

@@ -81,16 +81,6 @@ func open(path, name string) (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
-// Exists reports whether the artifact is there. Nothing has an invalid name.
-func (s *Store) Exists(sha256 string) bool {
-	path, err := s.path(sha256)
-	if err != nil {
-		return false
-	}
-	_, err = os.Stat(path)
-	return err == nil
-}
-
 // DeleteBefore removes the artifact unless it was put at the time or later,
 // and reports whether it did. A sweep uses it, because an artifact that was old
 // when the sweep saw it may have been put again since. Readers that have it open

@@ -19,3 +19,12 @@ func (d *Database) Settings(ctx context.Context, name string) (reading, writing 
 	err = d.writes.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&writing)
 	return reading, writing, err
 }
+
+// Look returns who owns the database.
+func (d *Database) Look(ctx context.Context) (Owner, error) {
+	owner, err := d.look(ctx)
+	if err != nil {
+		return Owner{}, newHealth().explain(err)
+	}
+	return owner, nil
+}

@@ -70,15 +70,6 @@ func (d *Database) Stand(ctx context.Context, me Candidate) (*Store, error) {
 	}
 }
 
-// Look returns who owns the database.
-func (d *Database) Look(ctx context.Context) (Owner, error) {
-	owner, err := d.look(ctx)
-	if err != nil {
-		return Owner{}, newHealth().explain(err)
-	}
-	return owner, nil
-}
-
 func (d *Database) look(ctx context.Context) (Owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

@@ -126,3 +126,25 @@ func (t countingTx) Commit() error {
 	defer t.connection.next() // just behind it
 	return t.Tx.Commit()
 }
+
+// Statistics is what the writer has done since the store was opened.
+type Statistics struct {
+	// Changes were made durable, Refused were turned down for a reason of
+	// their own (a conflict, a lost lease).
+	Changes, Refused int64
+	// Commits is how many transactions the changes took.
+	Commits int64
+	// Waiting is how many changes are queued or being written now.
+	Waiting int64
+	// Checkpoints is how often the log was copied into the database.
+	Checkpoints int64
+}
+
+// Statistics returns what the writer has done so far.
+func (s *Store) Statistics() Statistics {
+	w := s.writer
+	return Statistics{
+		Changes: w.changes.Load(), Refused: w.refused.Load(), Commits: w.commits.Load(),
+		Waiting: w.Waiting(), Checkpoints: w.checkpoints.done.Load(),
+	}
+}

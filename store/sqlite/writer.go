@@ -12,19 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 )
 
-// Statistics is what the writer has done since the store was opened.
-type Statistics struct {
-	// Changes were made durable, Refused were turned down for a reason of
-	// their own (a conflict, a lost lease).
-	Changes, Refused int64
-	// Commits is how many transactions the changes took.
-	Commits int64
-	// Waiting is how many changes are queued or being written now.
-	Waiting int64
-	// Checkpoints is how often the log was copied into the database.
-	Checkpoints int64
-}
-
 // change is something to write, in a transaction it shares with others.
 type change func(*session) error
 
@@ -115,13 +102,4 @@ func (w *writer) judge(err error) error {
 		return w.health.Fail(err)
 	}
 	return w.health.Explain(err)
-}
-
-// Statistics returns what the writer has done so far.
-func (s *Store) Statistics() Statistics {
-	w := s.writer
-	return Statistics{
-		Changes: w.changes.Load(), Refused: w.refused.Load(), Commits: w.commits.Load(),
-		Waiting: w.Waiting(), Checkpoints: w.checkpoints.done.Load(),
-	}
 }

@@ -115,13 +115,6 @@ func (f *Fair) HeldBy(key string) int64 {
 	return f.held[key]
 }
 
-// Held is how much is held now by all together.
-func (f *Fair) Held() int64 {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	return f.all
-}
-
 // Origin is the customer who has an address ("host:port"): in IPv6 one customer
 // has a whole /64. Addresses that cannot be read count as one.
 func Origin(remote string) netip.Prefix {

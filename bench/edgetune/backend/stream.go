@@ -83,7 +83,6 @@ func methods() []method {
 	for _, kind := range []backend.Kind{backend.Stacked, backend.Ridge} {
 		add(kind, "greedy after one run each", backend.Optimism, 1e-9)
 	}
-	add(backend.Stacked, "thompson", backend.Thompson, 0.1)
 	return list
 }
 

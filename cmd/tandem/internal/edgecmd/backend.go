@@ -70,7 +70,7 @@ unless a file describes others. docs/edge.md has the formats.`,
 	f.Float64Var(&flags.inferences, "inferences", 0, "inferences in a burst; 0 when not known")
 	f.StringVar(&flags.pattern, "pattern", string(backend.Periodic), "how requests come: periodic, event (independently) or bursty")
 	f.StringVar(&flags.predictor, "predictor", string(backend.Stacked), "what learns: "+nameList(backend.Kinds()))
-	f.StringVar(&flags.explore, "explore", string(backend.Greedy), "how to learn about other backends: none, thompson or optimism")
+	f.StringVar(&flags.explore, "explore", string(backend.Greedy), "how to learn about other backends: none or optimism")
 	f.IntVar(&flags.window, "window", 1000, "how many of the newest runs of each backend to learn from")
 	f.Uint64Var(&flags.seed, "seed", 0, "makes what is random")
 	f.BoolVar(&flags.json, "json", false, "print JSON for scripts")
