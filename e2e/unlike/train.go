@@ -25,7 +25,8 @@ func IsScript() bool { return os.Getenv(variableRounds) != "" }
 
 // Train trains: an epoch is some rounds of clustering points by k-means, which
 // keep all cores busy, and a pause, which keeps none. The state is the last epoch;
-// it must come back as it was saved, wherever the trial goes on.
+// it must come back as it was saved, wherever the trial goes on. Each epoch has a
+// file of its own: the script does not wait until the worker has read the last one.
 func Train() error {
 	first, firstErr := strconv.Atoi(os.Getenv("TANDEM_FIRST_EPOCH"))
 	last, lastErr := strconv.Atoi(os.Getenv("TANDEM_EPOCHS"))
@@ -37,8 +38,8 @@ func Train() error {
 	if err := errors.Join(firstErr, lastErr, roundsErr, pauseErr, json.Unmarshal([]byte(os.Getenv("TANDEM_PARAMS")), &params)); err != nil {
 		return err
 	}
-	state := filepath.Join(os.Getenv("TANDEM_CHECKPOINT_DIR"), "state")
-	if err := restored(state, first-1); err != nil {
+	folder := os.Getenv("TANDEM_CHECKPOINT_DIR")
+	if err := restored(folder, first-1); err != nil {
 		return err
 	}
 	threads, err := strconv.Atoi(os.Getenv("OMP_NUM_THREADS"))
@@ -54,10 +55,10 @@ func Train() error {
 			work(threads)
 		}
 		time.Sleep(pause)
-		if err := os.WriteFile(state+".new", []byte(strconv.Itoa(epoch)), 0o600); err != nil {
+		if err := os.WriteFile(folder+".new", []byte(strconv.Itoa(epoch)), 0o600); err != nil {
 			return err
 		}
-		if err := os.Rename(state+".new", state); err != nil {
+		if err := os.Rename(folder+".new", state(folder, epoch)); err != nil {
 			return err
 		}
 		fmt.Printf("{\"epoch\": %d, \"checkpoint\": true, \"loss\": %g}\n", epoch, (params.Rate-0.3)*(params.Rate-0.3)+1/float64(epoch))
@@ -65,9 +66,14 @@ func Train() error {
 	return nil
 }
 
-// restored makes sure that the state is that of the epoch.
-func restored(state string, epoch int) error {
-	text, err := os.ReadFile(state)
+// state is the file of the epoch's state.
+func state(folder string, epoch int) string {
+	return filepath.Join(folder, "state-"+strconv.Itoa(epoch))
+}
+
+// restored makes sure that the state of the epoch came back.
+func restored(folder string, epoch int) error {
+	text, err := os.ReadFile(state(folder, epoch))
 	if errors.Is(err, fs.ErrNotExist) && epoch == 0 {
 		return nil
 	}
