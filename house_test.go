@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"trial":                          {"internal/problem", "budget", "study/space"},
 	"internal/format":                {"budget", "internal/protocol", "study/space", "trial"},
 	"web/report":                     {"budget", "inference_emu/deployment", "internal/protocol", "study/definition", "study/space", "trial", "internal/format", "workers/replay"},
+	"scripts/gosec":                  {},
 	"similarity":                     {"study/system", "trial"},
 	"similarity/probing":             {"internal/regression", "study/system"},
 	"similarity/reuse":               {"internal/regression", "similarity", "study/space", "study/system", "similarity/probing", "trial"},
