@@ -89,7 +89,7 @@ type Speeds struct {
 func (b Speeds) Gain() float64 { return b.Own + b.Other }
 
 // leastGain is what both must do together, so that an estimate on the edge is no
-// reason to share (interference.Limits).
+// reason to share.
 const leastGain = 1.05
 
 // Loses reports whether both would be done as soon, or sooner, one after the other.
@@ -127,11 +127,8 @@ func (g *GPU) Colocated(own, other Training) (Speeds, bool) {
 		}
 	}
 	if p.line != nil && own.used() && other.used() {
-		first, one = speedBy(p.line, own, other)
-		second, two = speedBy(p.line, other, own)
-		if one && two {
-			return Speeds{Own: clip(first), Other: clip(second), Basis: ByUse, Off: p.lineOff, Pairs: p.pairs}, true
-		}
+		first, second := p.line.Speed(own.use(), other.use()), p.line.Speed(other.use(), own.use())
+		return Speeds{Own: clip(first), Other: clip(second), Basis: ByUse, Off: p.lineOff, Pairs: p.pairs}, true
 	}
 	return Speeds{}, false
 }
@@ -141,20 +138,9 @@ func (a Training) used() bool { return a.Utilization > 0 && a.MemoryBytes > 0 }
 // clip holds that nobody is told to be faster beside another than alone.
 func clip(speed float64) float64 { return min(max(speed, 0), 1) }
 
-// profile is a training that uses as much from its begin to its end.
-func (a Training) profile() interference.Profile {
-	return interference.Profile{Seconds: 1, Points: []interference.Point{{Utilization: min(1, a.Utilization), MemoryBytes: a.MemoryBytes}}}
-}
-
-// speedBy is the line's for one training beside another that lasts.
-func speedBy(line *interference.Line, own, other Training) (float64, bool) {
-	lasting := other.profile()
-	lasting.Seconds = 1e3
-	said, err := line.Predict(own.profile(), lasting)
-	if err != nil {
-		return 0, false
-	}
-	return 1 / said.Jobs[0].Seconds, true
+// use is what the training uses, as the line takes it.
+func (a Training) use() interference.Use {
+	return interference.Use{Utilization: min(1, a.Utilization), MemoryBytes: a.MemoryBytes}
 }
 
 // learnPairs learns factors, and a line where it is known what both use, and keeps
@@ -181,7 +167,7 @@ func learnPairs(pairs []pair) pairModels {
 	if len(used) >= leastForUse {
 		off, plain := hide(used, func(rest []pair) (teller, error) {
 			line, err := lineOf(rest)
-			return func(own, other Training) (float64, bool) { return speedBy(line, own, other) }, err
+			return func(own, other Training) (float64, bool) { return line.Speed(own.use(), other.use()), true }, err
 		})
 		if line, err := lineOf(used); err == nil && off < plain {
 			p.line, p.lineOff = line, off
@@ -206,17 +192,14 @@ func factorsOf(pairs []pair) (*interference.Factors, error) {
 	return interference.TrainFactors(speeds, seed)
 }
 
-// lineOf learns from pairs as if both ran from their begin to their end as they
-// were seen to.
 func lineOf(pairs []pair) (*interference.Line, error) {
-	list := make([]interference.Pair, len(pairs))
-	for i, one := range pairs {
+	var seen []interference.Beside
+	for _, one := range pairs {
 		for k, kind := range one.kinds {
-			list[i].Alone[k] = kind.profile()
-			list[i].Together[k] = []interference.Reading{{Seconds: 1 / one.speeds[k], Completion: 1, Utilization: min(1, kind.Utilization)}}
+			seen = append(seen, interference.Beside{Own: kind.use(), Other: one.kinds[1-k].use(), Speed: one.speeds[k]})
 		}
 	}
-	return interference.TrainLine(list)
+	return interference.TrainLine(seen)
 }
 
 // hide predicts a part of the pairs from the others, in turn: the median of how

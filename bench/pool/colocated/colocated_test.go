@@ -7,16 +7,15 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/bench/pool/colocated"
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // drawnProfile is a training with two phases.
-func drawnProfile(random *rand.Rand) interference.Profile {
-	p := interference.Profile{Seconds: 60 * math.Exp(random.NormFloat64()/3)}
+func drawnProfile(random *rand.Rand) colocated.Profile {
+	p := colocated.Profile{Seconds: 60 * math.Exp(random.NormFloat64()/3)}
 	high, low := 0.5+0.5*random.Float64(), 0.1+0.4*random.Float64()
 	memory, pace := 1e9*random.Float64(), 1+20*random.Float64()
 	for i := range 20 {
-		one := interference.Point{Utilization: high, MemoryBytes: memory, StepsASecond: pace}
+		one := colocated.Point{Utilization: high, MemoryBytes: memory, StepsASecond: pace}
 		if i%10 < 4 {
 			one.Utilization = low
 		}
@@ -27,14 +26,14 @@ func drawnProfile(random *rand.Rand) interference.Profile {
 
 // machine is a law that no sum of utilizations knows: who holds much memory
 // slows the other down, also where there is room.
-func machine(own, other interference.Point) (speed float64) {
+func machine(own, other colocated.Point) (speed float64) {
 	return math.Exp(-0.6*other.MemoryBytes/1e9) / max(1, own.Utilization+other.Utilization)
 }
 
 // run plays two profiles on the machine, in small steps.
-func run(a, b interference.Profile) interference.Pair {
-	p := interference.Pair{Alone: [2]interference.Profile{a, b}}
-	at := func(k int, done float64) interference.Point {
+func run(a, b colocated.Profile) colocated.Pair {
+	p := colocated.Pair{Alone: [2]colocated.Profile{a, b}}
+	at := func(k int, done float64) colocated.Point {
 		points := p.Alone[k].Points
 		return points[min(int(done*float64(len(points))), len(points)-1)]
 	}
@@ -58,7 +57,7 @@ func run(a, b interference.Profile) interference.Pair {
 			}
 			done[k] = min(1, done[k]+speed[k]*step/p.Alone[k].Seconds)
 			if done[k] == 1 || i%every == 0 {
-				p.Together[k] = append(p.Together[k], interference.Reading{Seconds: float64(i) * step, Completion: done[k], Utilization: min(1, busy[k])})
+				p.Together[k] = append(p.Together[k], colocated.Reading{Seconds: float64(i) * step, Completion: done[k], Utilization: min(1, busy[k])})
 			}
 			if i%every == 0 {
 				busy[k] = 0
@@ -68,7 +67,7 @@ func run(a, b interference.Profile) interference.Pair {
 	return p
 }
 
-func drawnPairs(n int, seed uint64) (pairs []interference.Pair) {
+func drawnPairs(n int, seed uint64) (pairs []colocated.Pair) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range n {
 		pairs = append(pairs, run(drawnProfile(random), drawnProfile(random)))
@@ -77,7 +76,7 @@ func drawnPairs(n int, seed uint64) (pairs []interference.Pair) {
 }
 
 // error is the mean of |predicted − true| / true of when both end.
-func wrong(t *testing.T, by interference.Predictor, pairs []interference.Pair) (mean float64) {
+func wrong(t *testing.T, by colocated.Predictor, pairs []colocated.Pair) (mean float64) {
 	t.Helper()
 	for _, pair := range pairs {
 		said, err := by.Predict(pair.Alone[0], pair.Alone[1])
@@ -101,7 +100,7 @@ func TestTheNetworkLearnsWhatNoSumKnows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := interference.TrainLine(training)
+	line, err := colocated.TrainLine(training)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +140,11 @@ func TestOutcomesAreConsistent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := interference.TrainLine(pairs)
+	line, err := colocated.TrainLine(pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, by := range map[string]interference.Predictor{"none": colocated.NoSlowdown{}, "sharing": colocated.Sharing{}, "line": line, "network": network} {
+	for name, by := range map[string]colocated.Predictor{"none": colocated.NoSlowdown{}, "sharing": colocated.Sharing{}, "line": line, "network": network} {
 		for _, pair := range pairs {
 			said, err := by.Predict(pair.Alone[0], pair.Alone[1])
 			if err != nil {
@@ -174,8 +173,8 @@ func TestOutcomesAreConsistent(t *testing.T) {
 	}
 }
 
-func flat(seconds, utilization float64) interference.Profile {
-	return interference.Profile{Seconds: seconds, Points: []interference.Point{{Utilization: utilization, MemoryBytes: 1e9, StepsASecond: 1}}}
+func flat(seconds, utilization float64) colocated.Profile {
+	return colocated.Profile{Seconds: seconds, Points: []colocated.Point{{Utilization: utilization, MemoryBytes: 1e9, StepsASecond: 1}}}
 }
 
 func TestSharingByHand(t *testing.T) {
@@ -201,12 +200,12 @@ func TestSharingByHand(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	pair := func(a, b float64) interference.Colocation {
-		return interference.Colocation{Jobs: [2]interference.Outcome{{Seconds: a, Alone: 10}, {Seconds: b, Alone: 10}}}
+	pair := func(a, b float64) colocated.Colocation {
+		return colocated.Colocation{Jobs: [2]colocated.Outcome{{Seconds: a, Alone: 10}, {Seconds: b, Alone: 10}}}
 	}
 	for name, one := range map[string]struct {
 		limits  colocated.Limits
-		said    interference.Colocation
+		said    colocated.Colocation
 		refused bool
 	}{
 		"a good pair":               {colocated.Limits{}, pair(12, 13), false},
@@ -224,32 +223,32 @@ func TestLimits(t *testing.T) {
 
 func TestOddProfilesAndPairsAreRefused(t *testing.T) {
 	good := flat(10, 0.5)
-	for name, bad := range map[string]interference.Profile{
+	for name, bad := range map[string]colocated.Profile{
 		"no time":         flat(0, 0.5),
 		"no points":       {Seconds: 3},
 		"too much":        flat(10, 1.5),
 		"NaN":             flat(10, math.NaN()),
-		"negative memory": {Seconds: 3, Points: []interference.Point{{MemoryBytes: -1}}},
+		"negative memory": {Seconds: 3, Points: []colocated.Point{{MemoryBytes: -1}}},
 	} {
-		for _, by := range []interference.Predictor{colocated.NoSlowdown{}, colocated.Sharing{}, &interference.Line{}, &colocated.Network{}} {
+		for _, by := range []colocated.Predictor{colocated.NoSlowdown{}, colocated.Sharing{}, colocated.Line{}, &colocated.Network{}} {
 			if _, err := by.Predict(good, bad); err == nil {
 				t.Errorf("%s was predicted by %T", name, by)
 			}
 		}
 	}
 	whole := drawnPairs(1, 9)[0]
-	for want, change := range map[string]func(*interference.Pair){
-		"do not end with all": func(p *interference.Pair) { p.Together[0] = p.Together[0][:3] },
-		"time and completion grow": func(p *interference.Pair) {
-			p.Together[1] = append([]interference.Reading(nil), p.Together[1]...)
+	for want, change := range map[string]func(*colocated.Pair){
+		"do not end with all": func(p *colocated.Pair) { p.Together[0] = p.Together[0][:3] },
+		"time and completion grow": func(p *colocated.Pair) {
+			p.Together[1] = append([]colocated.Reading(nil), p.Together[1]...)
 			p.Together[1][1].Seconds = 0
 		},
-		"it needs both": func(p *interference.Pair) { p.Alone[0].Points = nil },
+		"it needs both": func(p *colocated.Pair) { p.Alone[0].Points = nil },
 	} {
 		broken := whole
 		change(&broken)
-		_, first := colocated.Train([]interference.Pair{broken}, colocated.Settings{})
-		_, second := interference.TrainLine([]interference.Pair{broken})
+		_, first := colocated.Train([]colocated.Pair{broken}, colocated.Settings{})
+		_, second := colocated.TrainLine([]colocated.Pair{broken})
 		_, third := colocated.OutcomeOf(broken)
 		for _, err := range []error{first, second, third} {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -260,10 +259,10 @@ func TestOddProfilesAndPairsAreRefused(t *testing.T) {
 	if _, err := colocated.Train(nil, colocated.Settings{}); err == nil {
 		t.Error("learned from nothing")
 	}
-	if _, err := interference.TrainLine(nil); err == nil {
+	if _, err := colocated.TrainLine(nil); err == nil {
 		t.Error("a line was learned from nothing")
 	}
-	if _, err := colocated.Train([]interference.Pair{whole}, colocated.Settings{Hidden: -1}); err == nil {
+	if _, err := colocated.Train([]colocated.Pair{whole}, colocated.Settings{Hidden: -1}); err == nil {
 		t.Error("a negative width was taken")
 	}
 }

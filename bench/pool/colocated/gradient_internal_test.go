@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // loss of one view, from what is computed without a graph.
@@ -23,17 +21,17 @@ func (n *Network) loss(v view) float64 {
 // part with differences of the loss.
 func TestGradientsAreThoseOfTheLoss(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	profile := func(seconds float64) interference.Profile {
-		p := interference.Profile{Seconds: seconds}
+	profile := func(seconds float64) Profile {
+		p := Profile{Seconds: seconds}
 		for range 7 {
-			p.Points = append(p.Points, interference.Point{Utilization: random.Float64(), MemoryBytes: 2e9 * random.Float64(), StepsASecond: 5})
+			p.Points = append(p.Points, Point{Utilization: random.Float64(), MemoryBytes: 2e9 * random.Float64(), StepsASecond: 5})
 		}
 		return p
 	}
-	pair := interference.Pair{Alone: [2]interference.Profile{profile(20), profile(30)}}
+	pair := Pair{Alone: [2]Profile{profile(20), profile(30)}}
 	for k := range pair.Together {
 		for i := range 10 {
-			pair.Together[k] = append(pair.Together[k], interference.Reading{Seconds: 4 * float64(i+1), Completion: float64(i+1) / 10, Utilization: random.Float64()})
+			pair.Together[k] = append(pair.Together[k], Reading{Seconds: 4 * float64(i+1), Completion: float64(i+1) / 10, Utilization: random.Float64()})
 		}
 	}
 	n, v := newNetwork(4, random), viewOf(pair, 0)

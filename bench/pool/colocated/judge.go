@@ -1,16 +1,14 @@
 package colocated
 
-import "github.com/tandem-tune/tandem/workers/gpushare/interference"
-
 // NoSlowdown predicts that nothing disturbs.
 type NoSlowdown struct{}
 
 // Predict says that both run as alone.
-func (NoSlowdown) Predict(a, b interference.Profile) (interference.Colocation, error) {
-	if err := interference.CheckBoth(a, b); err != nil {
-		return interference.Colocation{}, err
+func (NoSlowdown) Predict(a, b Profile) (Colocation, error) {
+	if err := CheckBoth(a, b); err != nil {
+		return Colocation{}, err
 	}
-	return interference.Play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
+	return Play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
 		return [2]float64{1, 1}, [2]float64{a.At(completion[0]).Utilization, b.At(completion[1]).Utilization}
 	}), nil
 }
@@ -20,11 +18,11 @@ func (NoSlowdown) Predict(a, b interference.Profile) (interference.Colocation, e
 type Sharing struct{}
 
 // Predict shares the machine by utilization.
-func (Sharing) Predict(a, b interference.Profile) (interference.Colocation, error) {
-	if err := interference.CheckBoth(a, b); err != nil {
-		return interference.Colocation{}, err
+func (Sharing) Predict(a, b Profile) (Colocation, error) {
+	if err := CheckBoth(a, b); err != nil {
+		return Colocation{}, err
 	}
-	return interference.Play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
+	return Play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
 		ua, ub := a.At(completion[0]).Utilization, b.At(completion[1]).Utilization
 		s := shared(ua, ub)
 		return [2]float64{s, s}, [2]float64{s * ua, s * ub}
@@ -44,7 +42,7 @@ type Limits struct {
 }
 
 // Refuses reports whether the pair is bad.
-func (l Limits) Refuses(c interference.Colocation) bool {
+func (l Limits) Refuses(c Colocation) bool {
 	if l.LeastGain == 0 {
 		l.LeastGain = 1.05
 	}
@@ -53,11 +51,11 @@ func (l Limits) Refuses(c interference.Colocation) bool {
 }
 
 // OutcomeOf is what became of the two, as a predictor tells it.
-func OutcomeOf(p interference.Pair) (interference.Colocation, error) {
+func OutcomeOf(p Pair) (Colocation, error) {
 	if err := p.Check(); err != nil {
-		return interference.Colocation{}, err
+		return Colocation{}, err
 	}
-	c := interference.Colocation{Period: max(p.Alone[0].Seconds, p.Alone[1].Seconds) / interference.Periods}
+	c := Colocation{Period: max(p.Alone[0].Seconds, p.Alone[1].Seconds) / Periods}
 	last := max(p.Ended(0), p.Ended(1))
 	for k := range p.Alone {
 		c.Jobs[k].Seconds, c.Jobs[k].Alone = p.Ended(k), p.Alone[k].Seconds

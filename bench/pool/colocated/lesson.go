@@ -2,8 +2,6 @@ package colocated
 
 import (
 	"github.com/tandem-tune/tandem/internal/nn"
-
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // lesson is the graph that a network learns from, of a batch of views. It has as many
@@ -34,7 +32,7 @@ func (n *Network) lesson(batch int, views []view) (*lesson, error) {
 		return node
 	}
 	var seen []*nn.Node
-	for range interference.Periods {
+	for range Periods {
 		seen = append(seen, input(&l.encoder, inputs))
 	}
 	states := g.GRU(n.encoder, seen, nil)
@@ -70,7 +68,7 @@ func (l *lesson) fill(views []view) {
 		clear(l.ofBusy[step])
 	}
 	for i, v := range views {
-		for step := range interference.Periods {
+		for step := range Periods {
 			alone(v.own, v.other, step, l.encoder[step][i*inputs:(i+1)*inputs])
 		}
 		for step, x := range v.inputs {

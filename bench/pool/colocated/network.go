@@ -15,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/nn"
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 const gigabyte = 1e9
@@ -81,32 +80,32 @@ func (n *Network) parts() []*nn.Tensor {
 }
 
 // look is what the network reads of a period, from the side of one.
-func look(own, other interference.Profile, ownDone, otherDone float64, into []float64) {
-	a, b := interference.Point{}, interference.Point{}
+func look(own, other Profile, ownDone, otherDone float64, into []float64) {
+	a, b := Point{}, Point{}
 	if ownDone < 1 {
 		a = own.At(ownDone)
 	}
 	if otherDone < 1 {
 		b = other.At(otherDone)
 	}
-	for k, one := range [2]interference.Point{a, b} {
+	for k, one := range [2]Point{a, b} {
 		into[4*k], into[4*k+1], into[4*k+2] = one.Utilization, math.Log1p(one.MemoryBytes/gigabyte), math.Log1p(one.StepsASecond)/5
 	}
 	into[3], into[7], into[8] = ownDone, otherDone, math.Log(shared(a.Utilization, b.Utilization))
 }
 
 // alone is what the encoder reads in a period: both as they are alone.
-func alone(own, other interference.Profile, step int, into []float64) {
-	seconds := (float64(step) + 0.5) * max(own.Seconds, other.Seconds) / interference.Periods
+func alone(own, other Profile, step int, into []float64) {
+	seconds := (float64(step) + 0.5) * max(own.Seconds, other.Seconds) / Periods
 	look(own, other, min(1, seconds/own.Seconds), min(1, seconds/other.Seconds), into)
 }
 
 // encode reads both as they are alone, and returns the state after it.
-func (n *Network) encode(own, other interference.Profile) []float64 {
+func (n *Network) encode(own, other Profile) []float64 {
 	n.encoder.Begin(nil)
 	x := make([]float64, inputs)
 	var state []float64
-	for step := range interference.Periods {
+	for step := range Periods {
 		alone(own, other, step, x)
 		state = n.encoder.Next(x)
 	}
@@ -124,15 +123,15 @@ func (n *Network) decode(decoder *nn.GRU, x []float64) (speed, busy float64) {
 // view is a pair from the side of one training, with what was seen of it in each
 // period in which both ran to its end.
 type view struct {
-	own, other interference.Profile
+	own, other Profile
 	inputs     [][]float64
 	speed      []float64
 	busy       []float64
 }
 
-func viewOf(p interference.Pair, k int) view {
+func viewOf(p Pair, k int) view {
 	v := view{own: p.Alone[k], other: p.Alone[1-k]}
-	period, both := max(v.own.Seconds, v.other.Seconds)/interference.Periods, min(p.Ended(0), p.Ended(1))
+	period, both := max(v.own.Seconds, v.other.Seconds)/Periods, min(p.Ended(0), p.Ended(1))
 	for step := 0; float64(step+1)*period <= both; step++ {
 		begin, end := float64(step)*period, float64(step+1)*period
 		from, _ := p.At(k, begin)
@@ -147,7 +146,7 @@ func viewOf(p interference.Pair, k int) view {
 }
 
 // Train learns from pairs that ran.
-func Train(pairs []interference.Pair, settings Settings) (*Network, error) {
+func Train(pairs []Pair, settings Settings) (*Network, error) {
 	settings, err := settings.complete()
 	if err != nil {
 		return nil, err
@@ -193,17 +192,17 @@ func Train(pairs []interference.Pair, settings Settings) (*Network, error) {
 
 // Predict decodes period by period, each with the completions that came out of
 // the one before. It is not safe for concurrent use.
-func (n *Network) Predict(a, b interference.Profile) (interference.Colocation, error) {
-	if err := interference.CheckBoth(a, b); err != nil {
-		return interference.Colocation{}, err
+func (n *Network) Predict(a, b Profile) (Colocation, error) {
+	if err := CheckBoth(a, b); err != nil {
+		return Colocation{}, err
 	}
-	both := [2]interference.Profile{a, b}
+	both := [2]Profile{a, b}
 	decoders := [2]*nn.GRU{n.decoder, n.decoder.Twin()}
 	for k, decoder := range decoders {
 		decoder.Begin(n.encode(both[k], both[1-k]))
 	}
 	x := make([]float64, inputs)
-	return interference.Play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
+	return Play(a, b, func(completion [2]float64) (speed, busy [2]float64) {
 		for k, decoder := range decoders {
 			look(both[k], both[1-k], completion[k], completion[1-k], x)
 			speed[k], busy[k] = n.decode(decoder, x)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/bench/pool/colocated"
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // interferences judges predictions of pairs that were hidden: a fifth of the
@@ -60,16 +59,16 @@ func interferences(path, data string, runs int) error {
 type pairPredictor struct {
 	name  string
 	drawn bool
-	train func(pairs []interference.Pair, seed uint64) (interference.Predictor, error)
+	train func(pairs []colocated.Pair, seed uint64) (colocated.Predictor, error)
 }
 
 func predictors() []pairPredictor {
-	type list = []interference.Pair
+	type list = []colocated.Pair
 	return []pairPredictor{
-		{"no slowdown", false, func(list, uint64) (interference.Predictor, error) { return colocated.NoSlowdown{}, nil }},
-		{"sum of utilizations", false, func(list, uint64) (interference.Predictor, error) { return colocated.Sharing{}, nil }},
-		{"linear", true, func(pairs list, _ uint64) (interference.Predictor, error) { return interference.TrainLine(pairs) }},
-		{"GRU encoder and decoder", true, func(pairs list, seed uint64) (interference.Predictor, error) {
+		{"no slowdown", false, func(list, uint64) (colocated.Predictor, error) { return colocated.NoSlowdown{}, nil }},
+		{"sum of utilizations", false, func(list, uint64) (colocated.Predictor, error) { return colocated.Sharing{}, nil }},
+		{"linear", true, func(pairs list, _ uint64) (colocated.Predictor, error) { return colocated.TrainLine(pairs) }},
+		{"GRU encoder and decoder", true, func(pairs list, seed uint64) (colocated.Predictor, error) {
 			return colocated.Train(pairs, colocated.Settings{Seed: seed})
 		}},
 	}
@@ -82,7 +81,7 @@ func (p pairPredictor) judge(pairs []recordedPair, by string, runs int) error {
 		seed := uint64(run) //nolint:gosec // a small number
 		var s pairScore
 		for _, part := range hiddenPairs(pairs, by, seed) {
-			var rest []interference.Pair
+			var rest []colocated.Pair
 			for i, one := range pairs {
 				if !slices.Contains(part, i) {
 					rest = append(rest, one.Pair)
@@ -112,7 +111,7 @@ type pairScore struct {
 	bad, found, good, lost int
 }
 
-func (s *pairScore) add(predictor interference.Predictor, pair interference.Pair) error {
+func (s *pairScore) add(predictor colocated.Predictor, pair colocated.Pair) error {
 	said, err := predictor.Predict(pair.Alone[0], pair.Alone[1])
 	if err != nil {
 		return err

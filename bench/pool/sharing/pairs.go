@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
+	"github.com/tandem-tune/tandem/bench/pool/colocated"
 )
 
 // slices of a profile that ran alone.
@@ -12,7 +12,7 @@ const sliced = 32
 
 // alone is the profile of a workload, with what it did at each time.
 type alone struct {
-	profile interference.Profile
+	profile colocated.Profile
 	series  []row
 }
 
@@ -22,11 +22,11 @@ func newAlone(series []row) (alone, error) {
 		return alone{}, fmt.Errorf("a series of %d rows", len(series))
 	}
 	last := series[len(series)-1]
-	a := alone{profile: interference.Profile{Seconds: last[0]}, series: series}
+	a := alone{profile: colocated.Profile{Seconds: last[0]}, series: series}
 	for k := range sliced {
 		from, to := last[0]*float64(k)/sliced, last[0]*float64(k+1)/sliced
 		one := series[place(series, 0, (from+to)/2)]
-		a.profile.Points = append(a.profile.Points, interference.Point{
+		a.profile.Points = append(a.profile.Points, colocated.Point{
 			Utilization: min(1, one[2]), MemoryBytes: 1e6 * max(0, one[3]), StepsASecond: (between(series, 0, 1, to) - between(series, 0, 1, from)) / (to - from),
 		})
 	}
@@ -59,8 +59,8 @@ func between(series []row, by, column int, value float64) float64 {
 }
 
 // readings are a series with its completion: when as much was done alone.
-func (a alone) readings(series []row) []interference.Reading {
-	var list []interference.Reading
+func (a alone) readings(series []row) []colocated.Reading {
+	var list []colocated.Reading
 	for i, one := range series {
 		completion := min(1, between(a.series, 1, 0, one[1])/a.profile.Seconds)
 		if n := len(list); n > 0 {
@@ -72,7 +72,7 @@ func (a alone) readings(series []row) []interference.Reading {
 		if i == len(series)-1 {
 			completion = 1
 		}
-		list = append(list, interference.Reading{Seconds: one[0], Completion: completion, Utilization: min(1, one[2])})
+		list = append(list, colocated.Reading{Seconds: one[0], Completion: completion, Utilization: min(1, one[2])})
 	}
 	return list
 }
@@ -80,7 +80,7 @@ func (a alone) readings(series []row) []interference.Reading {
 // recordedPair is a pair with its names.
 type recordedPair struct {
 	names [2]string
-	interference.Pair
+	colocated.Pair
 }
 
 // pairs are those of a recording. Of two runs alone, which are noise of the
@@ -101,9 +101,9 @@ func (r *recording) pairs() ([]recordedPair, map[string][]float64, error) {
 		if !first || !second {
 			return nil, nil, fmt.Errorf("%s and %s ran together, but not alone", one.First, one.Second)
 		}
-		list = append(list, recordedPair{names: [2]string{one.First, one.Second}, Pair: interference.Pair{
-			Alone:    [2]interference.Profile{a.profile, b.profile},
-			Together: [2][]interference.Reading{a.readings(one.FirstSeries), b.readings(one.SecondSeries)},
+		list = append(list, recordedPair{names: [2]string{one.First, one.Second}, Pair: colocated.Pair{
+			Alone:    [2]colocated.Profile{a.profile, b.profile},
+			Together: [2][]colocated.Reading{a.readings(one.FirstSeries), b.readings(one.SecondSeries)},
 		}})
 	}
 	return list, seconds, nil

@@ -1,3 +1,10 @@
+// Package interference answers: if two trainings share a machine, how much slower does
+// each become?
+//
+// A linear regression ([Line]) predicts that from what each uses alone; where nothing
+// but speeds of pairs is known, [Factors] completes the table. What it is compared with,
+// networks over time among that, is in bench/pool/colocated. It does no I/O and knows no
+// clock.
 package interference
 
 import (
@@ -7,18 +14,30 @@ import (
 	"github.com/tandem-tune/tandem/internal/regression"
 )
 
-// Line is a linear regression of the logarithm of a training's mean speed beside
-// another, on what both use in the mean.
+// Use is what a training uses of the machine (a GPU, or its cores) in the mean.
+type Use struct {
+	// Utilization is the share of the machine that it keeps busy, from 0 to 1.
+	Utilization float64
+	MemoryBytes float64
+}
+
+// Beside is how fast a training was beside another, of its speed alone: above 0.
+type Beside struct {
+	Own, Other Use
+	Speed      float64
+}
+
+// Line is a linear regression of the logarithm of a training's speed beside another,
+// on what both use.
 type Line struct {
 	weights []float64
 }
 
 // terms are what the regression sees of one training beside another.
-func terms(own, other Profile) []float64 {
-	a, b := own.mean(), other.mean()
+func terms(own, other Use) []float64 {
 	return []float64{
-		1, a.Utilization, b.Utilization, a.Utilization * b.Utilization, max(0, a.Utilization+b.Utilization-1),
-		math.Log1p(a.MemoryBytes / gigabyte), math.Log1p(b.MemoryBytes / gigabyte),
+		1, own.Utilization, other.Utilization, own.Utilization * other.Utilization, max(0, own.Utilization+other.Utilization-1),
+		math.Log1p(own.MemoryBytes / gigabyte), math.Log1p(other.MemoryBytes / gigabyte),
 	}
 }
 
@@ -26,34 +45,27 @@ const (
 	gigabyte = 1e9
 	// ridge is the weight of the belief that a term changes nothing, in pairs.
 	ridge = 0.01
+	// slowest and fastest bound a speed, in parts of that alone.
+	slowest, fastest = 0.05, 100.0
 )
 
-// TrainLine learns from pairs that ran.
-func TrainLine(pairs []Pair) (*Line, error) {
-	if len(pairs) == 0 {
+// TrainLine learns from speeds that were seen.
+func TrainLine(seen []Beside) (*Line, error) {
+	if len(seen) == 0 {
 		return nil, fmt.Errorf("no pairs to learn from")
 	}
 	var inputs [][]float64
 	var values []float64
-	for i, pair := range pairs {
-		if err := pair.Check(); err != nil {
-			return nil, fmt.Errorf("pair %d: %w", i, err)
+	for i, one := range seen {
+		if !(one.Speed > 0) || math.IsInf(one.Speed, 0) {
+			return nil, fmt.Errorf("pair %d has the speed %g: it must be above 0", i, one.Speed)
 		}
-		for k := range pair.Alone {
-			inputs = append(inputs, terms(pair.Alone[k], pair.Alone[1-k]))
-			values = append(values, math.Log(pair.meanSpeed(k)))
-		}
+		inputs, values = append(inputs, terms(one.Own, one.Other)), append(values, math.Log(max(one.Speed, slowest)))
 	}
 	return &Line{weights: regression.FitRidge(inputs, values, ridge)}, nil
 }
 
-// Predict gives both one speed for as long as they share.
-func (l *Line) Predict(a, b Profile) (Colocation, error) {
-	if err := CheckBoth(a, b); err != nil {
-		return Colocation{}, err
-	}
-	speed := [2]float64{math.Exp(regression.Dot(l.weights, terms(a, b))), math.Exp(regression.Dot(l.weights, terms(b, a)))}
-	return Play(a, b, func(completion [2]float64) (_, busy [2]float64) {
-		return speed, [2]float64{speed[0] * a.At(completion[0]).Utilization, speed[1] * b.At(completion[1]).Utilization}
-	}), nil
+// Speed is how fast one training should be beside another.
+func (l *Line) Speed(own, other Use) float64 {
+	return min(max(math.Exp(regression.Dot(l.weights, terms(own, other))), slowest), fastest)
 }

@@ -1,17 +1,10 @@
-// Package interference answers: if two trainings share a machine, how much
-// slower does each become, when does each end, and should they?
-//
-// A linear regression ([Line]) predicts two trainings by what each uses alone;
-// where nothing but slowdowns of pairs is known, [Factors] completes the table. What
-// it is compared with, networks over time among that, is in bench/pool/colocated.
-//
-// Its one invariant: completion never falls, and a training runs as fast as
-// alone from when the other has ended. It does no I/O and knows no clock.
-package interference
+package colocated
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // Point is what a training uses in a slice of its time.
@@ -36,13 +29,12 @@ func (p Profile) At(completion float64) Point {
 	return p.Points[min(int(completion*float64(len(p.Points))), len(p.Points)-1)]
 }
 
-// mean is the profile as one point.
-func (p Profile) mean() (m Point) {
+// mean is what the training uses in the mean.
+func (p Profile) mean() (m interference.Use) {
 	n := float64(len(p.Points))
 	for _, one := range p.Points {
 		m.Utilization += one.Utilization / n
 		m.MemoryBytes += one.MemoryBytes / n
-		m.StepsASecond += one.StepsASecond / n
 	}
 	return m
 }
