@@ -9,10 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/study/ranking"
-	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
-	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
@@ -91,21 +88,6 @@ func (s *Service) sprintTriggers() map[string]int {
 	return awaited
 }
 
-// sprinting are the worker's trials of a lower priority than one that waits for it.
-func (s *Service) sprinting(worker string) (trials []trial.ID) {
-	above, awaited := s.approximation.AwaitedOn(worker)
-	if !awaited {
-		return nil
-	}
-	_, held, _ := s.allocator.Worker(worker)
-	for _, lease := range held {
-		if lease.Priority < above {
-			trials = append(trials, lease.Trial)
-		}
-	}
-	return trials
-}
-
 // keepResponses stores what was learned since it was last done, if that is due.
 func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool) error {
 	entries := s.approximation.Entries(now, closing)
@@ -117,19 +99,4 @@ func (s *Service) keepResponses(ctx context.Context, now time.Time, closing bool
 		return fmt.Errorf("store how long trainings take: %w", err)
 	}
 	return nil
-}
-
-// Deflation says what trials of the study leave out for others of a higher
-// priority, and what comes of it.
-func (s *Service) Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error) {
-	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyDeflation, error) {
-		now := s.options.Now()
-		answer := s.approximation.Report(r.Study.ID, r.Study.Status == protocol.StudyRunning, ranking.Approximated(journal.View{Study: r.Study, Ladder: r.Ladder, Trials: r.Trials}), now)
-		workers := s.allocator.Snapshot()
-		answer.Slots = scheduler.Slots(workers)
-		if r.Study.Definition.Sprint != nil {
-			answer.Sprint = new(scheduler.Sprints(workers))
-		}
-		return answer, nil
-	})
 }

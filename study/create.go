@@ -34,16 +34,22 @@ func PaceOf(view protocol.StudyView) (budget.Pace, error) {
 	return pace, nil
 }
 
+// studies create, change and delete studies.
+type studies struct {
+	parts
+	earlier warmstart.Earlier
+}
+
 // CreateStudy stores a checked definition as a new, running study. A name that
 // is taken is a conflict.
-func (s *Service) CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error) {
+func (s *studies) CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error) {
 	return s.CreateWarm(ctx, def, nil)
 }
 
 // CreateWarm is CreateStudy with results that were measured elsewhere. They
 // are stored in the same transaction, and only change what is proposed.
-func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sent []protocol.Observation) (protocol.StudyView, error) {
-	prior, err := warmstart.Earlier{Look: s.Look, Studies: s.store.Studies}.Gather(ctx, &def, sent)
+func (s *studies) CreateWarm(ctx context.Context, def definition.Definition, sent []protocol.Observation) (protocol.StudyView, error) {
+	prior, err := s.earlier.Gather(ctx, &def, sent)
 	if err != nil {
 		return protocol.StudyView{}, err
 	}
@@ -55,7 +61,7 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 		return protocol.StudyView{}, err
 	}
 	now := s.options.Now()
-	created := journal.Study{ID: s.newID(), Owner: access.CallerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
+	created := journal.Study{ID: newID(s.options.Random), Owner: access.CallerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
 	r := s.sessions.Created(created, method)
 	r.Lock()
 	defer r.Leave()
@@ -78,10 +84,10 @@ func (s *Service) CreateWarm(ctx context.Context, def definition.Definition, sen
 }
 
 // newID makes a study id: 10 characters that cannot be misread.
-func (s *Service) newID() string {
+func newID(random func() uint64) string {
 	const letters = "23456789abcdefghjkmnpqrstuvwxyz"
 	var id strings.Builder
-	for bits := s.options.Random(); id.Len() < 10; bits /= uint64(len(letters)) {
+	for bits := random(); id.Len() < 10; bits /= uint64(len(letters)) {
 		id.WriteByte(letters[bits%uint64(len(letters))])
 	}
 	return id.String()
@@ -89,32 +95,29 @@ func (s *Service) newID() string {
 
 // Pause stops handing out trials; running ones take a checkpoint after their
 // epoch and go back to the queue.
-func (s *Service) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
+func (s *studies) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status != protocol.StudyRunning && !session.AtRest(current) {
 			return problem.New(problem.Conflict, "study %s is %s: only a running study can be paused", current.Definition.Name, current.Status)
 		}
-		current.Elapsed, current.Since = current.ElapsedAt(tx.Now), nil
-		current.Status, current.Reason = protocol.StudyPaused, "paused by a user"
-		tx.Status(current)
+		tx.Status(protocol.StudyPaused, "paused by a user")
 		return nil
 	})
 }
 
 // Resume lets a paused study go on.
-func (s *Service) Resume(ctx context.Context, ref string) (protocol.StudyView, error) {
+func (s *studies) Resume(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status != protocol.StudyPaused {
 			return problem.New(problem.Conflict, "study %s is %s: only a paused study can be resumed", current.Definition.Name, current.Status)
 		}
-		current.Since, current.Status, current.Reason = &tx.Now, protocol.StudyRunning, "resumed by a user"
-		tx.Status(current)
+		tx.Status(protocol.StudyRunning, "resumed by a user")
 		return nil
 	})
 }
 
 // Stop ends the study now. What was measured stays; running trials are told to stop.
-func (s *Service) Stop(ctx context.Context, ref string) (protocol.StudyView, error) {
+func (s *studies) Stop(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status.Over() {
 			return problem.New(problem.Conflict, "study %s is %s already", current.Definition.Name, current.Status)
@@ -125,7 +128,7 @@ func (s *Service) Stop(ctx context.Context, ref string) (protocol.StudyView, err
 
 // Delete removes the study and everything of it. Workers still on its trials
 // find their leases lost.
-func (s *Service) Delete(ctx context.Context, ref string) error {
+func (s *studies) Delete(ctx context.Context, ref string) error {
 	r, err := s.sessions.Locked(ctx, ref)
 	if err != nil {
 		return err
@@ -143,7 +146,7 @@ func (s *Service) Delete(ctx context.Context, ref string) error {
 // AnnotateStudy changes the tags and the note of a study, whatever its status,
 // and returns what they are then. The error is invalid and names every fault of
 // the amendment.
-func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error) {
+func (s *studies) AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error) {
 	return s.annotate(ctx, ref, func(tx *session.Transaction) (trial.Annotation, error) {
 		current := tx.Session.Study
 		amended, err := current.Annotation.Amended(amendment)
@@ -161,7 +164,7 @@ func (s *Service) AnnotateStudy(ctx context.Context, ref string, amendment trial
 // AnnotateTrial changes the tags and the note of a trial, whatever its state,
 // and returns what they are then. The error is not_found if there is no such
 // trial, or invalid and names every fault of the amendment.
-func (s *Service) AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error) {
+func (s *studies) AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error) {
 	return s.annotate(ctx, ref, func(tx *session.Transaction) (trial.Annotation, error) {
 		t, err := tx.Session.Trial(number)
 		if err != nil {
@@ -178,7 +181,7 @@ func (s *Service) AnnotateTrial(ctx context.Context, ref string, number int, ame
 
 // annotate runs one change of an annotation. What the study decides does not
 // depend on it.
-func (s *Service) annotate(ctx context.Context, ref string, amend func(*session.Transaction) (trial.Annotation, error)) (trial.Annotation, error) {
+func (s *studies) annotate(ctx context.Context, ref string, amend func(*session.Transaction) (trial.Annotation, error)) (trial.Annotation, error) {
 	r, err := s.sessions.Locked(ctx, ref)
 	if err != nil {
 		return trial.Annotation{}, err
@@ -199,7 +202,7 @@ func (s *Service) annotate(ctx context.Context, ref string, amend func(*session.
 // proposes: all of them, or none if one does not fit. They count toward
 // stop.trials. A study that is over, or has no trial left for them, is a
 // conflict.
-func (s *Service) Enqueue(ctx context.Context, ref string, request protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
+func (s *studies) Enqueue(ctx context.Context, ref string, request protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
 	r, err := s.sessions.Locked(ctx, ref)
 	if err != nil {
 		return protocol.EnqueueReply{}, err

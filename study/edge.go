@@ -5,6 +5,7 @@ import (
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/inference"
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
@@ -62,10 +63,17 @@ func (s *Service) recordInference(ctx context.Context, e inference.Result, answe
 	return s.sessions.Commit(ctx, tx, answer)
 }
 
+// knowledge exchanges the ground truth with other servers.
+type knowledge struct {
+	parts
+	truth    *groundtruth.Base
+	teaching gate.Gate // lets one import, or one forgetting, be made at a time
+}
+
 // ImportGroundTruth takes in what another server exported: all of it, or
 // nothing if any of it has a fault. Of a record that is here too the newer
 // version stays, so that to import the same again changes nothing.
-func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error) {
+func (s *knowledge) ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error) {
 	var reply protocol.GroundTruthImported
 	if err := groundtruth.Check(sent, s.options.Now()); err != nil {
 		return reply, err
@@ -90,7 +98,7 @@ func (s *Service) ImportGroundTruth(ctx context.Context, sent protocol.GroundTru
 
 // ForgetGroundTruth removes what runs taught on a type of machine; on all types
 // if it is empty. A run that goes on begins its record anew with its next report.
-func (s *Service) ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error) {
+func (s *knowledge) ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error) {
 	var reply protocol.GroundTruthForgotten
 	if err := s.teaching.Enter(ctx); err != nil {
 		return reply, problem.New(problem.Unavailable, "the caller gave up: %w", err)

@@ -16,7 +16,7 @@ import (
 )
 
 // Finish ends a lease and says what became of the trial.
-func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error) {
+func (s *leases) Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error) {
 	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return protocol.FinishReply{}, err
@@ -60,7 +60,7 @@ func (s *Service) Finish(ctx context.Context, id trial.ID, request protocol.Fini
 
 // finished notes beside the study that a trial was given back: what it was and what
 // it has become.
-func (s *Service) finished(ctx context.Context, tx *session.Transaction, was, now trial.Trial, request protocol.FinishRequest) {
+func (s *leases) finished(ctx context.Context, tx *session.Transaction, was, now trial.Trial, request protocol.FinishRequest) {
 	s.judged(tx)
 	if request.GPUUse != nil {
 		s.observeGPU(ctx, was, request.GPUUse, 0)
@@ -78,7 +78,7 @@ func (s *Service) finished(ctx context.Context, tx *session.Transaction, was, no
 }
 
 // release ends the lease, unless the trial is out under another by now.
-func (s *Service) release(lease pool.Lease) {
+func (s *leases) release(lease pool.Lease) {
 	s.approximation.Dropped(lease.Trial, lease.Epoch)
 	if s.allocator.Release(lease.Trial, lease.Epoch) {
 		s.sessions.Notify()
@@ -87,7 +87,7 @@ func (s *Service) release(lease pool.Lease) {
 
 // expire takes a trial from a worker that has not been heard of for a lease
 // term. Losing it and queueing it again are one transaction.
-func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
+func (s *leases) expire(ctx context.Context, lease pool.Lease) error {
 	r, t, err := s.sessions.LockedTrial(ctx, lease.Trial)
 	if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
 		s.release(lease)
@@ -121,7 +121,7 @@ func (s *Service) expire(ctx context.Context, lease pool.Lease) error {
 }
 
 // starting looks up what judging a start of the trial needs.
-func (s *Service) starting(r *session.Session, t trial.Trial, now time.Time) starts.Judge {
+func (s *leases) starting(r *session.Session, t trial.Trial, now time.Time) starts.Judge {
 	if t.State != trial.Leased || len(r.Study.Definition.Command) == 0 {
 		return starts.Judge{}
 	}
@@ -138,7 +138,7 @@ func (s *Service) starting(r *session.Session, t trial.Trial, now time.Time) sta
 }
 
 // judged puts into force what a transaction decided of workers, which is durable now.
-func (s *Service) judged(tx *session.Transaction) {
+func (s *leases) judged(tx *session.Transaction) {
 	if len(tx.Start.Exclude)+len(tx.Start.Readmit) == 0 {
 		return
 	}

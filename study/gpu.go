@@ -6,19 +6,26 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
+// sharing brings what is seen of trials on GPUs to the model, and what the model expects
+// to the pool.
+type sharing struct {
+	parts
+	learning gate.Gate // lets one model of GPUs be fitted at a time
+}
+
 // Learn learns from what was seen of trainings on GPUs, where enough of it is new,
 // and stores what was seen and learned. It takes seconds: the caller runs it now
 // and then in addition to everything else, once at a time.
-func (s *Service) Learn(ctx context.Context) error {
+func (s *sharing) Learn(ctx context.Context) error {
 	if err := s.learning.Enter(ctx); err != nil {
 		return err
 	}
@@ -34,7 +41,7 @@ func (s *Service) Learn(ctx context.Context) error {
 }
 
 // saveGPUs stores what is new of GPUs. What could not be stored is tried again.
-func (s *Service) saveGPUs(ctx context.Context, closing bool) error {
+func (s *sharing) saveGPUs(ctx context.Context, closing bool) error {
 	entries, err := s.gpus.Entries(s.options.Now(), closing)
 	if err == nil && len(entries) > 0 {
 		err = s.store.Apply(ctx, journal.Change{Pool: entries})
@@ -49,14 +56,14 @@ func (s *Service) saveGPUs(ctx context.Context, closing bool) error {
 // observeGPU learns from what a trial was seen to use and how long its epoch took: a
 // pass over all of the data, without what came before the training. The study's lock is
 // held.
-func (s *Service) observeGPU(ctx context.Context, t trial.Trial, use *trial.GPUUse, seconds float64) {
-	s.gpus.Observe(ctx, t, s.gpuPlace(t), gpushare.Epoch{Use: use, Seconds: seconds})
+func (s *sharing) observeGPU(ctx context.Context, t trial.Trial, use *trial.GPUUse, seconds float64) {
+	s.gpus.Observe(ctx, t, gpuPlace(s.allocator, t), gpushare.Epoch{Use: use, Seconds: seconds})
 }
 
 // gpuPlace is the GPU on which the trial runs; the zero value where it has none, or it
 // is not known of which type.
-func (s *Service) gpuPlace(t trial.Trial) gpushare.Place {
-	member, held, _ := s.allocator.Worker(t.Worker)
+func gpuPlace(pool *allocator.Allocator, t trial.Trial) gpushare.Place {
+	member, held, _ := pool.Worker(t.Worker)
 	return gpuPlaceOf(t, member, held)
 }
 
@@ -88,23 +95,9 @@ func gpuPlaceOf(t trial.Trial, member pool.Member, held []pool.Lease) gpushare.P
 	return at
 }
 
-// gpuExpected is what the trial should use of the GPU that it is on, or else of
-// those of the workers that are connected; nil where there are none. The study's
-// lock is held.
-func (s *Service) gpuExpected(ctx context.Context, r *session.Session, t trial.Trial) *protocol.GPUExpected {
-	if access.CallerOf(ctx).Sight == access.Shared {
-		return nil // who came by a link hears nothing of workers
-	}
-	types := s.allocator.GPUTypes()
-	if at := s.gpuPlace(t); at.GPU != "" && t.State.Held() {
-		types = []string{at.GPU}
-	}
-	return s.gpus.Predict(ctx, r.GPUStudy(), t, types)
-}
-
 // reshare tells the pool what the trial should take of its GPU from now on, and
 // those who wait, if others may join it for that.
-func (s *Service) reshare(r *session.Session, t trial.Trial) {
+func (s *sharing) reshare(r *session.Session, t trial.Trial) {
 	if t.GPUShare == nil {
 		return
 	}
@@ -118,7 +111,7 @@ func (s *Service) reshare(r *session.Session, t trial.Trial) {
 
 // noteGPU notes what a heartbeat says of a trial's GPU. What reports say of it is
 // kept; this is only so that others need not wait for the end of a long epoch.
-func (s *Service) noteGPU(r *session.Session, t trial.Trial, use *trial.GPUUse) {
+func (s *sharing) noteGPU(r *session.Session, t trial.Trial, use *trial.GPUUse) {
 	if t.GPUShare == nil || !t.State.Held() {
 		return
 	}
@@ -131,7 +124,7 @@ func (s *Service) noteGPU(r *session.Session, t trial.Trial, use *trial.GPUUse) 
 
 // crowdingOf is whether the trial was asked to make way, and its GPU is, or was, shared. The memory of the GPU
 // is 0 where nobody knows it.
-func (s *Service) crowdingOf(t trial.Trial) (preempted bool, _ session.Crowding) {
+func (s *sharing) crowdingOf(t trial.Trial) (preempted bool, _ session.Crowding) {
 	lease, member, out := s.allocator.Leased(t.ID)
 	preempted = out && lease.Epoch == t.LeaseEpoch && lease.Leave != ""
 	if !out || lease.GPUShare == nil || len(lease.GPUs) == 0 {

@@ -4,19 +4,38 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/upload"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
+// leases lease trials to workers, renew the leases and take the results.
+type leases struct {
+	parts
+	logs      journal.LogStore
+	scheduler *scheduler.Scheduler // locked before a session
+	truth     *groundtruth.Base
+	uploads   *upload.Uploads // what was sent, and may be committed
+	*sharing
+
+	mutex sync.Mutex           // guards turns
+	turns map[string]gate.Gate // of elastic workers, by their id
+}
+
 // Lease gives the worker a trial to run, waiting for one up to WaitSeconds.
-func (s *Service) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
+func (s *leases) Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error) {
 	wait, cancel := context.WithTimeout(ctx, time.Duration(request.WaitSeconds*float64(time.Second)))
 	defer cancel()
 	// Who asks for one study, or does not wait, is not in the queue.
@@ -53,7 +72,7 @@ func ofSeveral(studies []*session.Session) bool {
 // tryLease looks once through the studies that may have work. An elastic worker
 // asks with several calls at once: each is heard when the one before has what
 // it asked for, so that no core is given away twice, and looks at the pool after that.
-func (s *Service) tryLease(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, err error) {
+func (s *leases) tryLease(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, err error) {
 	if arrival.Elastic {
 		turn := s.turnOf(visit.Worker)
 		if !turn.TryEnter() {
@@ -82,7 +101,7 @@ func (s *Service) tryLease(ctx context.Context, visit allocator.Visit, arrival a
 
 // search asks the studies in turn; short says that one may have had a trial the
 // worker had no room for.
-func (s *Service) search(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, short bool, err error) {
+func (s *leases) search(ctx context.Context, visit allocator.Visit, arrival allocator.Arrival) (reply protocol.LeaseReply, short bool, err error) {
 	if visit.Study != "" {
 		return s.leaseFrom(ctx, choice{scheduler.Choice{Study: visit.Study, Number: allocator.Next}, true}, visit.Worker)
 	}
@@ -121,7 +140,7 @@ type choice struct {
 
 // leaseFrom leases a trial of one study, if there is one and room for it; short
 // says that there is only no room.
-func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short bool, err error) {
+func (s *leases) leaseFrom(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short bool, err error) {
 	reply, short, postponed, err := s.leaseOnce(ctx, chosen, worker)
 	if postponed && err == nil { // now it is queued, and known how much of a GPU it needs
 		reply, short, _, err = s.leaseOnce(ctx, chosen, worker)
@@ -131,7 +150,7 @@ func (s *Service) leaseFrom(ctx context.Context, chosen choice, worker string) (
 
 // leaseOnce is one attempt of leaseFrom; postponed says that the study has begun a
 // trial which needs more of a GPU than was kept for it.
-func (s *Service) leaseOnce(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short, postponed bool, err error) {
+func (s *leases) leaseOnce(ctx context.Context, chosen choice, worker string) (reply protocol.LeaseReply, short, postponed bool, err error) {
 	r, err := s.sessions.Locked(ctx, chosen.Study)
 	if err != nil {
 		return reply, false, false, err
@@ -176,7 +195,7 @@ type unsettled struct{ error }
 func (u unsettled) Unwrap() error { return u.error }
 
 // reserve keeps room on the worker for a trial of the study. The study's lock is held.
-func (s *Service) reserve(r *session.Session, worker string, chosen choice) (*allocator.Reservation, allocator.Denied) {
+func (s *leases) reserve(r *session.Session, worker string, chosen choice) (*allocator.Reservation, allocator.Denied) {
 	request := r.Request(chosen.Choice)
 	request.Worker = worker
 	here, denied := s.allocator.Reserve(request)
@@ -185,7 +204,7 @@ func (s *Service) reserve(r *session.Session, worker string, chosen choice) (*al
 }
 
 // grant leases what the study has for the worker now.
-func (s *Service) grant(ctx context.Context, r *session.Session, here session.Lessee) (reply protocol.LeaseReply, postponed bool, err error) {
+func (s *leases) grant(ctx context.Context, r *session.Session, here session.Lessee) (reply protocol.LeaseReply, postponed bool, err error) {
 	here.Approximation, _ = s.approximation.Of(r.Study.ID)
 	here.Holder = access.CallerOf(ctx).Holder
 	if here.Known, err = r.Tuning().Known(ctx, s.truth, here.Site); err != nil {
@@ -206,7 +225,7 @@ func (s *Service) grant(ctx context.Context, r *session.Session, here session.Le
 		return protocol.LeaseReply{}, false, nil
 	}
 	if leased != nil {
-		reply.Lease = r.LeaseFor(*leased, s.timing())
+		reply.Lease = r.LeaseFor(*leased, s.options.timing())
 		reply.Lease.Cores = r.CoresFor(*reply.Lease, here.Reservation)
 		reply.Lease.Sprint = here.Approximation.Sprinting(r.Study.Definition.Sprint)
 		waited := r.Waited(tx.Now)
@@ -227,4 +246,32 @@ func (s *Service) grant(ctx context.Context, r *session.Session, here session.Le
 		return protocol.LeaseReply{}, false, unsettled{err}
 	}
 	return reply, tx.Postponed, nil
+}
+
+// resumeRest lets a study go on that was at rest, as somebody asks for its trials.
+func (s *leases) resumeRest(ctx context.Context, r *session.Session) error {
+	tx := r.Begin()
+	tx.Status(protocol.StudyRunning, "a process asks for its trials")
+	return s.sessions.Commit(registry.Unkeyed(ctx), tx, nil)
+}
+
+// turnOf is the gate of an elastic worker.
+func (s *leases) turnOf(worker string) gate.Gate {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	turn, ok := s.turns[worker]
+	if !ok {
+		turn = gate.New()
+		s.turns[worker] = turn
+	}
+	return turn
+}
+
+// unspoken is why the allocator does not hear the worker: not_found unless it is
+// registered and the caller's.
+func unspoken(worker string, err error) error {
+	if errors.Is(err, allocator.ErrForeign) {
+		return access.Deny(poolview.UnknownWorker(worker))
+	}
+	return poolview.UnknownWorker(worker)
 }

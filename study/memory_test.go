@@ -12,8 +12,8 @@ import (
 // made of, what is worked out again whenever it is asked for, and what was heard of
 // workers and what they sent, which a change that is refused does not take back.
 var notCompared = map[string]bool{
-	"Service.store": true, "Service.logs": true, "Service.options": true, "Registry.changed": true, "state.counted": true, "Service.scheduler": true, "Governor.allocator": true,
-	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.uploads": true, "Service.viewed": true, "Registry.store": true, "Registry.options": true, "Session.options": true,
+	"Service.store": true, "parts.store": true, "Service.logs": true, "Service.options": true, "parts.options": true, "Registry.changed": true, "state.counted": true, "Service.scheduler": true, "Governor.allocator": true,
+	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Queries.trajectories": true, "Queries.store": true, "Service.studies": true, "Service.queries": true, "Service.viewed": true, "Service.parts": true, "knowledge.parts": true, "leases.parts": true, "leases.logs": true, "leases.scheduler": true, "leases.truth": true, "leases.uploads": true, "leases.sharing": true, "Registry.store": true, "Registry.options": true, "Session.options": true,
 	"Session.newest": true, "Session.Loads": true, "Session.Used": true, "Session.Stale": true, "Session.summary": true, "State.Method": true,
 	"State.ready": true, "Session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
 	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
@@ -32,6 +32,7 @@ func Memory(s *Service) []string {
 	}
 	var d dump
 	d.value("", reflect.ValueOf(s).Elem())
+	d.value("", reflect.ValueOf(s.parts))
 	lines = append(lines, d.lines...)
 	slices.Sort(lines)
 	return lines

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/scheduler"
+	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
 
 // reschedule has running trials migrate or exchange places, as the scheduler decides.
@@ -35,7 +38,7 @@ func (s *Service) reschedule(ctx context.Context) {
 // machine, if that waits still and may have it, unless it is told something else.
 // That it was told is stored with the transaction; without one, for a report that was
 // accepted before, nobody is told who had not been.
-func (s *Service) orMove(r *session.Session, t trial.Trial, told protocol.Directive, tx *session.Transaction) protocol.Directive {
+func (s *leases) orMove(r *session.Session, t trial.Trial, told protocol.Directive, tx *session.Transaction) protocol.Directive {
 	if told.Action != protocol.Continue || s.allocator.Migrating(t.ID) == "" {
 		return told
 	}
@@ -54,7 +57,7 @@ func (s *Service) orMove(r *session.Session, t trial.Trial, told protocol.Direct
 
 // leaving notes the migration for which a trial is given back, if it is for one, and
 // whether the other worker waits still.
-func (s *Service) leaving(tx *session.Transaction, t trial.Trial) {
+func (s *leases) leaving(tx *session.Transaction, t trial.Trial) {
 	if s.allocator.Migrating(t.ID) == "" {
 		return
 	}
@@ -67,7 +70,7 @@ func (s *Service) leaving(tx *session.Transaction, t trial.Trial) {
 
 // hold holds a trial that is given back for the worker that it migrates to. It is seen
 // in the queue before that is durable, so it is held before, too.
-func (s *Service) hold(tx *session.Transaction) {
+func (s *leases) hold(tx *session.Transaction) {
 	if tx.Held && s.allocator.Hold(tx.Migration, tx.Now) {
 		tx.Undo = append(tx.Undo, func() { s.allocator.ReleaseHold(tx.Migration.Trial) })
 	}
@@ -134,7 +137,7 @@ func (s *Service) regrant(r *session.Session) {
 
 // directive is what a holder of the trial has to do now: what the study wants of
 // it, unless it has to make way.
-func (s *Service) directive(r *session.Session, t trial.Trial) protocol.Directive {
+func (s *leases) directive(r *session.Session, t trial.Trial) protocol.Directive {
 	directive := r.Directive(t)
 	if directive.Action != protocol.Continue {
 		return directive
@@ -144,3 +147,49 @@ func (s *Service) directive(r *session.Session, t trial.Trial) protocol.Directiv
 	}
 	return directive
 }
+
+// scheduled is what the scheduler sees of the studies.
+type scheduled struct {
+	sessions *registry.Registry
+	waits    func(*session.Session) []protocol.Wait
+}
+
+// Candidates are the studies with a command that may have a trial for a worker.
+func (v scheduled) Candidates(caller access.Caller) (list []pool.Candidate, working map[string]bool) {
+	working = map[string]bool{}
+	for r := range v.sessions.Each() {
+		if r.Trains() && (r.Stale || r.Broken == nil && !r.Idle() && !r.Full(0)) {
+			working[r.ID] = true
+			if caller.Sees(r.ID, r.Owner) {
+				list = append(list, pool.Candidate{
+					Study: r.Study.ID, Owner: r.Owner, Priority: r.Study.Definition.Priority, Running: r.Held, Created: r.Study.Created,
+				})
+			}
+		}
+	}
+	return list, working
+}
+
+// View shows the study unless it is over, or is not in memory as it should be.
+func (v scheduled) View(ctx context.Context, study string, show func(scheduler.Study)) {
+	r := v.sessions.InMemory(study)
+	if r == nil {
+		return
+	}
+	r.Lock()
+	defer r.Unlock()
+	if r.Stale || r.Study.Status.Over() {
+		return
+	}
+	show(scheduler.Study{
+		ID: r.ID, Title: registry.NameFor(r.Study, access.CallerOf(ctx)), Trains: r.Trains(),
+		Energy: r.Study.Definition.Placement.Energy, Parallel: r.Study.Definition.Parallel, Trials: r.Trials, Queue: r.Queue, Resting: r.Resting,
+		Startable: r.Startable(), DataFraction: r.Ladder[0].Budget.DataFraction,
+		Costs: func() *costmodel.Model { return r.Costs(ctx) }, Loads: r.Loads,
+		Ask:   func(t *trial.Trial) allocator.Ask { return r.Ask(t) },
+		Waits: func() []protocol.Wait { return v.waits(r) },
+	})
+}
+
+// Changes is closed when anything changes.
+func (v scheduled) Changes() <-chan struct{} { return v.sessions.Changes() }

@@ -12,10 +12,17 @@ import (
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
+// queries show studies and trials.
+type queries struct {
+	parts
+	logs journal.LogStore
+}
+
 // Studies returns every study that the caller sees, the newest first.
-func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
+func (s *queries) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	stored, err := s.store.Studies(ctx)
 	if err != nil {
 		return nil, err
@@ -38,7 +45,7 @@ func (s *Service) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 }
 
 // Study returns one study by id or name.
-func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
+func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyView, error) {
 		view := r.View(s.options.Now())
 		if access.CallerOf(ctx).Sight != access.Shared { // who came by a link hears nothing of workers and users
@@ -49,7 +56,7 @@ func (s *Service) Study(ctx context.Context, ref string) (protocol.StudyView, er
 }
 
 // TrialDetail returns one trial with its reports and its history.
-func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
+func (s *queries) TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error) {
 	var expected *protocol.GPUExpected
 	ranked, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.RankedTrial, error) {
 		t, err := r.Trial(number)
@@ -75,12 +82,12 @@ func (s *Service) TrialDetail(ctx context.Context, ref string, number int) (prot
 }
 
 // Look returns a copy of the study, once all of it is durable.
-func (s *Service) Look(ctx context.Context, ref string) (journal.View, error) {
+func (s *queries) Look(ctx context.Context, ref string) (journal.View, error) {
 	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (journal.View, error) { return r.Copy(), nil })
 }
 
 // Log returns what the trial's command printed.
-func (s *Service) Log(ctx context.Context, ref string, number int) (string, error) {
+func (s *queries) Log(ctx context.Context, ref string, number int) (string, error) {
 	t, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (trial.Trial, error) { return r.Trial(number) })
 	if err != nil {
 		return "", err
@@ -90,7 +97,7 @@ func (s *Service) Log(ctx context.Context, ref string, number int) (string, erro
 
 // Followed returns whose study it is whose events the caller wants to follow, and
 // the last event that it has.
-func (s *Service) Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error) {
+func (s *queries) Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error) {
 	last, err = registry.Look(ctx, s.sessions, ref, func(r *session.Session) (journal.Position, error) {
 		owner = r.Study.Owner
 		return *r.Position(), nil
@@ -99,7 +106,7 @@ func (s *Service) Followed(ctx context.Context, ref string) (owner string, last 
 }
 
 // Events returns up to limit events of the study behind the sequence.
-func (s *Service) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
+func (s *queries) Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error) {
 	study, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (string, error) { return r.Study.ID, nil })
 	if err != nil {
 		return nil, err
@@ -110,7 +117,7 @@ func (s *Service) Events(ctx context.Context, ref string, after int64, limit int
 
 // WaitEvents returns once the study has events behind the sequence, or with
 // the context's error when that ends first.
-func (s *Service) WaitEvents(ctx context.Context, ref string, after int64) error {
+func (s *queries) WaitEvents(ctx context.Context, ref string, after int64) error {
 	for {
 		changed := s.sessions.Changes()
 		sequence, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (int64, error) { return r.Sequence, nil })
@@ -149,7 +156,7 @@ func outward(events []journal.Event) []protocol.Event {
 
 // Checkpoints returns the artifacts that checkpoints in studies refer to which the caller
 // sees. If it sees all, other artifacts are garbage once their upload is long over.
-func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
+func (s *queries) Checkpoints(ctx context.Context) (map[string]bool, error) {
 	caller := access.CallerOf(ctx)
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
@@ -174,7 +181,7 @@ func (s *Service) Checkpoints(ctx context.Context) (map[string]bool, error) {
 }
 
 // PlanProgress compares the study's plan with what was done so far.
-func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error) {
+func (s *queries) PlanProgress(ctx context.Context, ref string) (protocol.PlanProgress, error) {
 	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.PlanProgress, error) {
 		progress := r.Progress(r.Study, r.Trials, s.options.Now())
 		answer := protocol.PlanProgress{
@@ -199,7 +206,7 @@ func (s *Service) PlanProgress(ctx context.Context, ref string) (protocol.PlanPr
 // CheckArtifact returns not_found unless the caller may read the artifact: a
 // user those that checkpoints in its studies refer to, a worker the checkpoints
 // of the trials it holds, and whoever sees every study all of them.
-func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
+func (s *queries) CheckArtifact(ctx context.Context, sha256 string) error {
 	caller := access.CallerOf(ctx)
 	switch caller.Sight {
 	case access.All:
@@ -230,4 +237,46 @@ func (s *Service) CheckArtifact(ctx context.Context, sha256 string) error {
 		}
 	}
 	return access.Deny(problem.New(problem.NotFound, "there is no artifact %s", sha256))
+}
+
+// Deflation says what trials of the study leave out for others of a higher
+// priority, and what comes of it.
+func (s *queries) Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error) {
+	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyDeflation, error) {
+		now := s.options.Now()
+		answer := s.approximation.Report(r.Study.ID, r.Study.Status == protocol.StudyRunning, ranking.Approximated(journal.View{Study: r.Study, Ladder: r.Ladder, Trials: r.Trials}), now)
+		workers := s.allocator.Snapshot()
+		answer.Slots = scheduler.Slots(workers)
+		if r.Study.Definition.Sprint != nil {
+			answer.Sprint = new(scheduler.Sprints(workers))
+		}
+		return answer, nil
+	})
+}
+
+// waits says why the study's next trial does not start; nil where nothing is in
+// its way, or it has none. The study's lock is held.
+func (s *queries) waits(r *session.Session) []protocol.Wait {
+	one, starts := r.Obstacle()
+	if one.Ask.Need == nil {
+		return starts
+	}
+	if one.SharesGPUs && s.gpus.Refusal(r.ID) != "" {
+		one.Expected += "; " + s.gpus.Refusal(r.ID)
+	}
+	return s.allocator.Waits(one)
+}
+
+// gpuExpected is what the trial should use of the GPU that it is on, or else of
+// those of the workers that are connected; nil where there are none. The study's
+// lock is held.
+func (s *queries) gpuExpected(ctx context.Context, r *session.Session, t trial.Trial) *protocol.GPUExpected {
+	if access.CallerOf(ctx).Sight == access.Shared {
+		return nil // who came by a link hears nothing of workers
+	}
+	types := s.allocator.GPUTypes()
+	if at := gpuPlace(s.allocator, t); at.GPU != "" && t.State.Held() {
+		types = []string{at.GPU}
+	}
+	return s.gpus.Predict(ctx, r.GPUStudy(), t, types)
 }

@@ -16,7 +16,7 @@ import (
 // Report stores one epoch's outcome and answers what to do next. An epoch that
 // was accepted before changes nothing, whatever it says now; one that a later
 // epoch has overtaken counts like any other.
-func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error) {
+func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error) {
 	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return protocol.Directive{}, err
@@ -77,7 +77,7 @@ func (s *Service) Report(ctx context.Context, id trial.ID, report protocol.Repor
 }
 
 // resize tells the pool what the trial takes of its machine from now on.
-func (s *Service) resize(r *session.Session, t trial.Trial, report protocol.Report) {
+func (s *leases) resize(r *session.Session, t trial.Trial, report protocol.Report) {
 	memory := int64(0)
 	if report.Profile != nil {
 		memory = int64(report.Profile.Host["tree.resident_bytes"])
@@ -87,7 +87,7 @@ func (s *Service) resize(r *session.Session, t trial.Trial, report protocol.Repo
 }
 
 // took counts what an epoch took that was accepted.
-func (s *Service) took(ctx context.Context, r *session.Session, t trial.Trial, report protocol.Report) {
+func (s *leases) took(ctx context.Context, r *session.Session, t trial.Trial, report protocol.Report) {
 	s.approximation.Reported(t.ID, t.LeaseEpoch, report)
 	if report.Energy != nil {
 		s.allocator.Spend(r.Owner, 0, float64(report.Energy.Joules))
@@ -98,7 +98,7 @@ func (s *Service) took(ctx context.Context, r *session.Session, t trial.Trial, r
 // fresh reports whether the epoch was never accepted: not at this rung, nor at
 // one that this rung continues. The trial comes back as it is by then: only the
 // store knows all reports, and those on their way to it are waited for.
-func (s *Service) fresh(ctx context.Context, r *session.Session, t trial.Trial, epoch int) (bool, trial.Trial, error) {
+func (s *leases) fresh(ctx context.Context, r *session.Session, t trial.Trial, epoch int) (bool, trial.Trial, error) {
 	if epoch > t.LastEpoch {
 		return true, t, nil
 	}
@@ -126,7 +126,7 @@ func (s *Service) fresh(ctx context.Context, r *session.Session, t trial.Trial, 
 // CommitCheckpoint publishes an uploaded artifact as the trial's checkpoint.
 // One that is older than what the trial would resume from changes nothing; one of
 // bytes that the caller did not send is refused.
-func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
+func (s *leases) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
 	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *Service) CommitCheckpoint(ctx context.Context, id trial.ID, commitment 
 }
 
 // AppendLog adds to the trial's log.
-func (s *Service) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error {
+func (s *leases) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error {
 	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
 		return err

@@ -1,3 +1,14 @@
+// Package study is the hub: what is being tuned, and what happens next?
+//
+// [Service] holds the use cases (create, lease, report, finish, promote,
+// expire, recommend). Each is one decision by the pure packages below it and
+// one [journal.Change] applied by a [journal.Store] in one transaction; no transaction is open
+// while a search thinks. The package does no I/O of its own: storage, the clock
+// and randomness come in through small interfaces, and it knows neither HTTP
+// nor SQL.
+//
+// Its one invariant: what a caller was told has been stored, and a write under
+// an old lease epoch changes nothing.
 package study
 
 import (
@@ -22,12 +33,19 @@ import (
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/study/upload"
+	"github.com/tandem-tune/tandem/study/warmstart"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/approximation"
 	"github.com/tandem-tune/tandem/workers/governor"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
+
+// Store keeps the studies, and everything that belongs to none.
+type Store interface {
+	journal.Store
+	journal.SharedStore
+}
 
 // Options are what a Service takes from its surroundings.
 type Options struct {
@@ -60,43 +78,35 @@ type (
 	viewed   struct{ *poolview.Views }
 )
 
+// parts are what all use cases work on.
+type parts struct {
+	store         Store
+	options       *Options
+	sessions      *registry.Registry
+	allocator     *allocator.Allocator
+	gpus          *gpushare.Model
+	approximation *approximation.Controller
+}
+
 // Service holds the use cases. It is safe for concurrent use.
 //
 // Locks: a study's session is locked before the allocator, which is never locked
 // across a call to another object. Within a study decisions are made one at a
 // time; their writes wait for the disk together.
 type Service struct {
-	store   Store
-	logs    journal.LogStore
-	options Options
-	truth   *groundtruth.Base
+	parts
+	scheduler *scheduler.Scheduler
 
-	sessions *registry.Registry
-	mutex    sync.Mutex           // guards turns
-	turns    map[string]gate.Gate // of elastic workers, by their id
-
-	// analyses lets one surrogate or trajectory be computed at a time.
-	analyses gate.Gate
+	*studies
+	*queries
+	*leases
+	*knowledge
 	analysed
 	ranked
 	taught
-	// teaching lets one import, or one forgetting, of ground truth be made at a time.
-	teaching gate.Gate
 	inferred
-
-	uploads *upload.Uploads // what was sent, and may be committed
-
-	approximation *approximation.Controller
-	gpus          *gpushare.Model
-	// learning lets one model of GPUs be fitted at a time.
-	learning gate.Gate
-
 	governed
 	viewed
-
-	allocator *allocator.Allocator
-	// scheduler is locked before a session.
-	scheduler *scheduler.Scheduler
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -110,23 +120,34 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{
-		store: store, logs: logs, options: options, truth: groundtruth.New(store, options.Similarity),
-		turns: make(map[string]gate.Gate), analyses: gate.New(), teaching: gate.New(), approximation: approximation.New(), learning: gate.New(), uploads: upload.New(options.Now),
-	}
-	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: s.leaseTerm(), Logger: options.Logger})
+	s := &Service{parts: parts{store: store, options: &options, approximation: approximation.New()}}
+	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: options.leaseTerm(), Logger: options.Logger})
 	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant})
-	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: s.leaseTerm(), Lock: options.lock})
-	s.governed = governed{governor.New(s.allocator, governor.Options{
-		Now: options.Now, NewID: s.newID, Users: options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify, Autoscale: options.Autoscale,
-	})}
-	s.scheduler = scheduler.New(scheduled{s}, s.allocator, options.Now)
-	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus, Autoscale: s.Governor.Autoscale})}
-	s.inferred = inferred{inference.New(store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Look: s.Look, Gate: s.analyses, Now: options.Now})}
-	s.taught = taught{s.truth.Queries()}
-	s.ranked = ranked{ranking.New(store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: options.Now})}
-	s.analysed = analysed{analysis.New(store, analysis.Options{Look: s.Look, Leader: ranking.LeaderOf, Gate: s.analyses, Now: options.Now})}
+	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: options.leaseTerm(), Lock: options.lock})
+	s.queries = &queries{s.parts, logs}
+	s.studies = &studies{s.parts, warmstart.Earlier{Look: s.Look, Store: store}}
+	s.scheduler = scheduler.New(scheduled{s.sessions, s.waits}, s.allocator, options.Now)
+	truth := groundtruth.New(store, options.Similarity)
+	s.knowledge = &knowledge{s.parts, truth, gate.New()}
+	s.leases = &leases{
+		parts: s.parts, logs: logs, scheduler: s.scheduler, truth: truth, uploads: upload.New(options.Now),
+		sharing: &sharing{s.parts, gate.New()}, turns: make(map[string]gate.Gate),
+	}
+	s.serve(truth)
 	return s
+}
+
+// serve makes what uses the sessions through their copies alone, or not at all.
+func (s *Service) serve(truth *groundtruth.Base) {
+	now, analyses := s.options.Now, gate.New() // one surrogate or trajectory is computed at a time
+	s.governed = governed{governor.New(s.allocator, governor.Options{
+		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify, Autoscale: s.options.Autoscale,
+	})}
+	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus, Autoscale: s.Governor.Autoscale})}
+	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Look: s.Look, Gate: analyses, Now: now})}
+	s.taught = taught{truth.Queries()}
+	s.ranked = ranked{ranking.New(s.store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: now})}
+	s.analysed = analysed{analysis.New(s.store, analysis.Options{Look: s.Look, Leader: ranking.LeaderOf, Gate: analyses, Now: now})}
 }
 
 // Start loads the studies that are not over and gives every lease that was out
@@ -179,12 +200,12 @@ func (s *Service) Close(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-func (s *Service) leaseTerm() time.Duration {
-	return time.Duration(s.options.LeaseSeconds * float64(time.Second))
+func (o *Options) leaseTerm() time.Duration {
+	return time.Duration(o.LeaseSeconds * float64(time.Second))
 }
 
-func (s *Service) timing() protocol.Timing {
-	return protocol.Timing{LeaseSeconds: s.options.LeaseSeconds, HeartbeatSeconds: s.options.HeartbeatSeconds}
+func (o *Options) timing() protocol.Timing {
+	return protocol.Timing{LeaseSeconds: o.LeaseSeconds, HeartbeatSeconds: o.HeartbeatSeconds}
 }
 
 // Receipt returns the answer of an earlier call with the key, if there is one.

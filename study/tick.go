@@ -8,7 +8,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 )
 
@@ -88,15 +87,6 @@ func (s *Service) makeWay(r *session.Session, now time.Time) (may map[string]boo
 	return may
 }
 
-// resumeRest lets a study go on that was at rest, as somebody asks for its trials.
-func (s *Service) resumeRest(ctx context.Context, r *session.Session) error {
-	tx := r.Begin()
-	current := r.Study
-	current.Since, current.Status, current.Reason = &tx.Now, protocol.StudyRunning, "a process asks for its trials"
-	tx.Status(current)
-	return s.sessions.Commit(registry.Unkeyed(ctx), tx, nil)
-}
-
 // forsaken reports whether nobody works on a study that only those work on who ask for
 // it by name: no worker has a trial of it, and whoever has asked has left or is silent.
 func (s *Service) forsaken(r *session.Session) bool {
@@ -109,16 +99,14 @@ func (s *Service) forsaken(r *session.Session) bool {
 
 // restAll pauses the studies that nobody works on any more, so that their time stops.
 func (s *Service) restAll(ctx context.Context, now time.Time) error {
-	return s.restThose(ctx, func(r *session.Session) bool { return r.Stale || !r.AskedLately(now, s.leaseTerm()) })
+	return s.restThose(ctx, func(r *session.Session) bool { return r.Stale || !r.AskedLately(now, s.options.leaseTerm()) })
 }
 
 // restThose pauses the studies that nobody works on, of those that may be.
 func (s *Service) restThose(ctx context.Context, may func(*session.Session) bool) error {
 	due := func(r *session.Session) bool { return s.forsaken(r) && may(r) }
-	return s.sessions.ChangeDue(ctx, "pause", due, func(tx *session.Transaction, current journal.Study) error {
-		current.Elapsed, current.Since = current.ElapsedAt(tx.Now), nil
-		current.Status, current.Reason = protocol.StudyPaused, session.RestReason
-		tx.Status(current)
+	return s.sessions.ChangeDue(ctx, "pause", due, func(tx *session.Transaction, _ journal.Study) error {
+		tx.Status(protocol.StudyPaused, session.RestReason)
 		return nil
 	})
 }

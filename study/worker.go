@@ -2,17 +2,13 @@ package study
 
 import (
 	"context"
-	"errors"
 
-	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
-	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/allocator"
 )
 
 // RegisterWorker notes a worker and tells it the timing to keep. Workers are
@@ -25,7 +21,7 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 		return protocol.Timing{}, access.Deny(problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID))
 	}
 	s.gpus.Connect(s.allocator.GPUTypes())
-	return s.timing(), nil
+	return s.options.timing(), nil
 }
 
 // RemoveWorker forgets a worker. Leases it still holds run out by themselves. A study
@@ -38,9 +34,9 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	if !s.allocator.Remove(access.CallerOf(ctx), worker) {
 		return nil // as of one that is not there
 	}
-	s.mutex.Lock()
+	s.leases.mutex.Lock()
 	delete(s.turns, worker)
-	s.mutex.Unlock()
+	s.leases.mutex.Unlock()
 	own := context.WithoutCancel(access.WithCaller(registry.Unkeyed(ctx), access.Caller{}))
 	if err := s.restThose(own, func(r *session.Session) bool { return asked[r.ID] }); err != nil {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
@@ -48,18 +44,9 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	return nil
 }
 
-// unspoken is why the allocator does not hear the worker: not_found unless it is
-// registered and the caller's.
-func unspoken(worker string, err error) error {
-	if errors.Is(err, allocator.ErrForeign) {
-		return access.Deny(poolview.UnknownWorker(worker))
-	}
-	return poolview.UnknownWorker(worker)
-}
-
 // Heartbeat renews the leases a worker holds and tells it which of them it has
 // lost or should end. It writes nothing to the store.
-func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
+func (s *leases) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	if err := s.allocator.Heartbeat(access.CallerOf(ctx), worker, beat); err != nil {
 		return protocol.HeartbeatReply{}, unspoken(worker, err)
 	}
@@ -83,11 +70,11 @@ func (s *Service) Heartbeat(ctx context.Context, worker string, beat protocol.He
 // Excuse renews the leases of a worker whose heartbeat came and could not be taken,
 // for want of memory, say, or of a store that answers: no worker is to blame for
 // that. It writes nothing to the store and asks it nothing.
-func (s *Service) Excuse(ctx context.Context, worker string) {
+func (s *leases) Excuse(ctx context.Context, worker string) {
 	s.allocator.Excuse(access.CallerOf(ctx), worker)
 }
 
-func (s *Service) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {
+func (s *leases) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {
 	r, t, err := s.sessions.LockedTrial(ctx, held.Trial)
 	if err != nil {
 		return protocol.Directive{}, err
@@ -127,14 +114,17 @@ func holds(t trial.Trial, epoch trial.LeaseEpoch) error {
 	return nil
 }
 
-// turnOf is the gate of an elastic worker.
-func (s *Service) turnOf(worker string) gate.Gate {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	turn, ok := s.turns[worker]
-	if !ok {
-		turn = gate.New()
-		s.turns[worker] = turn
+// sprinting are the worker's trials of a lower priority than one that waits for it.
+func (s *leases) sprinting(worker string) (trials []trial.ID) {
+	above, awaited := s.approximation.AwaitedOn(worker)
+	if !awaited {
+		return nil
 	}
-	return turn
+	_, held, _ := s.allocator.Worker(worker)
+	for _, lease := range held {
+		if lease.Priority < above {
+			trials = append(trials, lease.Trial)
+		}
+	}
+	return trials
 }

@@ -38,7 +38,7 @@ var rules = []rule{
 	{
 		name: "a lost trial is queued again in a second transaction",
 		edits: []edit{
-			{"study/session/loss.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
+			{"study/session/finish.go", "	t.Finished = nil\n	waits :=", "	if t.Losses > 0 {\n		return nil\n	}\n	t.Finished = nil\n	waits :="},
 			{"study/finish.go",
 				"	tx.Then(func() { s.release(lease) })\n	return s.sessions.Commit(ctx, tx, nil)\n",
 				"	tx.Then(func() { s.release(lease) })\n	if err := s.sessions.Commit(ctx, tx, nil); err != nil {\n		return err\n	}\n" + requeueLater + "	return nil\n"},

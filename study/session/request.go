@@ -2,14 +2,17 @@ package session
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
+	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/scheduler"
@@ -113,7 +116,7 @@ func (r *Session) ExpectedUse(t *trial.Trial) gpushare.Estimate {
 func (r *Session) firstSharer() gpushare.Estimate {
 	now := r.options.Now()
 	for _, number := range r.Queue {
-		if until, rests := r.Resting[number]; !rests || !now.Before(until) {
+		if !r.rests(number, now) {
 			return r.ExpectedUse(&r.Trials[number])
 		}
 	}
@@ -178,7 +181,7 @@ func (r *Session) Request(chosen scheduler.Choice) allocator.Request {
 	}
 	if request.SharesGPUs {
 		for _, number := range r.Queue {
-			if until, rests := r.Resting[number]; !rests || !now.Before(until) {
+			if !r.rests(number, now) {
 				request.Sharers = append(request.Sharers, allocator.Sharer{Number: number, Share: r.ExpectedUse(&r.Trials[number]).Share()})
 			}
 		}
@@ -216,4 +219,77 @@ func (r *Session) Obstacle() (one allocator.Waiting, own []protocol.Wait) {
 		one.Returned = &allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: trial.FirstLine(t.Reason)}
 	}
 	return one, nil
+}
+
+// Demand is what the study takes and could start now, whatever workers there are.
+func (r *State) Demand() demand.Ask {
+	one := demand.Ask{Owner: r.Owner, Study: r.ID, Priority: r.Study.Definition.Priority}
+	if r.Study.Status.Over() && r.Held == 0 {
+		return one
+	}
+	each, constant := r.places()
+	one.Each = each
+	if constant {
+		one.Running = float64(r.Held) * each
+	} else {
+		for _, t := range r.Trials {
+			if t.State.Held() {
+				one.Running += placesOf(t)
+			}
+		}
+	}
+	if r.Study.Status != protocol.StudyRunning || len(r.Study.Definition.Command) == 0 || r.Broken != nil {
+		return one
+	}
+	all := len(r.Queue) + r.fresh()
+	if most := r.Study.Definition.Parallel; most > 0 {
+		one.Ready = min(all, max(0, most-r.Held)) // more would not run at once
+		return one
+	}
+	one.Ready = max(len(r.Queue), min(1, all))
+	one.More = all - one.Ready
+	return one
+}
+
+// fresh is how many trials the study could start beside its queue, if a worker came
+// for each now: those that its search would begin or send up, as far as its budgets
+// pay for them, by what those before came to.
+func (r *State) fresh() int {
+	supply, can := r.Method.(search.Supply)
+	if r.waiting || !can {
+		return 0
+	}
+	most := supply.Startable()
+	if most == 0 || len(r.Trials) == 0 {
+		return most
+	}
+	for _, bound := range r.spending.Limits(r.Study.Definition.Stop) {
+		if each := bound.Used / float64(len(r.Trials)); each > 0 && bound.Limit/each < maxStartable {
+			most = min(most, max(1, int(math.Ceil((bound.Limit-bound.Used)/each))-len(r.Queue)-r.Held))
+		}
+	}
+	return most
+}
+
+// places is how many GPUs each trial of the study takes: at least one, which
+// stands for a slot where there are none, or which part of one. It is no constant
+// where they are tuned or shared.
+func (r *State) places() (each float64, constant bool) {
+	if r.Study.Definition.SharesGPUs() {
+		return max(leastPlace, r.GPUStudy().Fraction()), false
+	}
+	least, most := r.Study.Definition.GPUsEach()
+	return float64(max(1, least)), least == most
+}
+
+// leastPlace is the smallest part of a GPU that a trial counts as.
+const leastPlace = 0.01
+
+// placesOf is how many GPUs the trial runs with, at least one, or which part of
+// one.
+func placesOf(t trial.Trial) float64 {
+	if t.GPUShare != nil {
+		return max(leastPlace, t.GPUShare.Fraction)
+	}
+	return float64(max(1, len(t.GPUs)))
 }

@@ -251,16 +251,19 @@ func (r *State) toReport() []string {
 	return r.Study.Definition.NeedsReported(goals.Names())
 }
 
+// rests reports whether the trial is not given to anybody for now.
+func (r *State) rests(number int, now time.Time) bool {
+	until, resting := r.Resting[number]
+	return resting && now.Before(until)
+}
+
 // couldStart reports whether one more trial could start by the study's own limits, given a
 // place.
 func (r *State) couldStart(now time.Time) bool {
 	if r.Study.Status != protocol.StudyRunning || r.Full(0) {
 		return false
 	}
-	return !r.waiting || slices.ContainsFunc(r.Queue, func(number int) bool {
-		until, rests := r.Resting[number]
-		return !rests || !now.Before(until)
-	})
+	return !r.waiting || slices.ContainsFunc(r.Queue, func(number int) bool { return !r.rests(number, now) })
 }
 
 // noteAble notes since when that is so, at each moment at which it may have changed.

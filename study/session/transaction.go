@@ -120,11 +120,18 @@ func (tx *Transaction) Log(event journal.Event, data any) {
 	tx.Change.Events = append(tx.Change.Events, event)
 }
 
-// Status stages the study in a new status, with a line in the log.
-func (tx *Transaction) Status(study journal.Study) {
-	tx.Study = &study
-	tx.Change.Update = &study
-	tx.Log(journal.Event{Kind: journal.StatusChange, State: string(study.Status), Reason: study.Reason}, nil)
+// Status stages the study in a new status, with a line in the log. Its time counts while
+// it is running.
+func (tx *Transaction) Status(status protocol.StudyStatus, reason string) {
+	study := tx.Session.Study
+	study.Elapsed, study.Since = study.ElapsedAt(tx.Now), nil
+	if study.Status, study.Reason = status, reason; status == protocol.StudyRunning {
+		study.Since = &tx.Now
+	} else if status.Over() {
+		study.Finished = &tx.Now
+	}
+	tx.Study, tx.Change.Update = &study, &study
+	tx.Log(journal.Event{Kind: journal.StatusChange, State: string(status), Reason: reason}, nil)
 }
 
 // Search lets the search handle an event and logs the step.

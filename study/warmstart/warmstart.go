@@ -67,8 +67,10 @@ func (g *gathered) add(o search.Observation) {
 
 // Earlier finds earlier studies.
 type Earlier struct {
-	Look    func(ctx context.Context, ref string) (journal.View, error)
-	Studies func(context.Context) ([]journal.Study, error)
+	Look  func(ctx context.Context, ref string) (journal.View, error)
+	Store interface {
+		Studies(context.Context) ([]journal.Study, error)
+	}
 }
 
 // Gather returns the results that were sent with a new study, and those of the
@@ -196,7 +198,7 @@ func (s Earlier) similar(ctx context.Context, def definition.Definition, warm *d
 	if warm.Similar == 0 {
 		return nil
 	}
-	studies, err := s.Studies(ctx)
+	studies, err := s.Store.Studies(ctx)
 	if err != nil {
 		return err
 	}
