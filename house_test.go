@@ -183,6 +183,7 @@ var mayImport = map[string][]string{
 	"bench/latency":                  {"internal/protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch", "bench/program"},
 	"bench/edgetune/tuning":          {"inference_emu/tuning"},
 	"bench/pipetune":                 {"bench/wholemachine", "internal/protocol", "trial", "clients/rest", "e2e/launch"},
+	"bench/pipetune/claims":          {"clients/rest", "e2e/launch", "internal/protocol", "internal/regression", "trial"},
 	"bench/failover":                 {"internal/protocol", "clients/rest", "e2e/launch", "bench/program"},
 	"bench/pool":                     {"bench/pool/heats", "bench/pool/sharing", "bench/pool/workers", "internal/protocol", "trial", "workers/pool", "e2e/unlike", "inference_emu/graph", "inference_emu/onnx", "workers/approximation", "workers/approximation/queueing", "workers/forecast", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/gpushare/utilization"},
 	"bench/pool/workers":             {"e2e/launch", "e2e/unlike"},
