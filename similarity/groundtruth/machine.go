@@ -115,6 +115,8 @@ type Run struct {
 	Situation reuse.Situation
 	// Left is how many epochs it has left.
 	Left int
+	// Parameters knows what the study's runs search with.
+	Parameters reuse.Parameters
 }
 
 // Start returns the setting of a new lease of the run. It is known of the run
@@ -136,7 +138,7 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 // input is what is known of the run without its record.
 func (m *Machine) input(run Run) reuse.Input {
 	input := reuse.Input{
-		Settings: run.Settings, Constants: run.Constants, Situation: run.Situation, Left: run.Left,
+		Settings: run.Settings, Constants: run.Constants, Situation: run.Situation, Left: run.Left, Parameters: run.Parameters,
 		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script},
 	}
 	input.Planned = m.guess(run, input)

@@ -57,6 +57,8 @@ type Input struct {
 	// script it is.
 	Record similarity.Record
 	Epoch  Epoch
+	// Parameters knows what the study's runs search with; nil: nothing.
+	Parameters Parameters
 	// NewRecord is the ID of the next record, used if the run has drifted into
 	// another workload.
 	NewRecord string
@@ -160,17 +162,24 @@ func newDecision(memory *similarity.Memory, q Input, own similarity.Record) deci
 const disagree = 0.1
 
 // akin are the records of the study and the script that the run may be compared with.
-// They are of one workload unless they differ by a test: the run's profile is unlike
-// those of runs that were timed under several configurations, or the ratios of their
-// costs disagree. Then they are those of the run's workload.
-func (d decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
+// They are of one workload unless they differ by a test. Where the ratios of their costs
+// disagree, they are those on the run's side of a parameter that divides them, if one
+// does. Where they disagree still, or the run's profile is unlike theirs, they are those
+// of the run's workload.
+func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
+	apart := d.disagree(study, script)
+	if apart {
+		if study, d.by = d.divided(study); d.by != "" {
+			script = nil // with which parameters those ran is not known
+			apart = d.disagree(study, script)
+		}
+	}
 	if d.input.Epoch.Features == nil || d.input.Epoch.First { // what a first epoch does may be its start's
 		return study, script
 	}
 	single := func(r similarity.Record) bool { return len(timedUnder(r)) < 2 }
 	kin := slices.DeleteFunc(slices.Concat(script, study), single)
-	all := evidence{study: kin}.observations(d.input.Settings.Objective, d.grid)
-	if memory.Akin(d.input.Epoch.Configuration, d.input.Epoch.Features, kin) && (len(all) == 0 || all[0].Deviation <= disagree) {
+	if !apart && memory.Akin(d.input.Epoch.Configuration, d.input.Epoch.Features, kin) {
 		return study, script
 	}
 	members := map[string]bool{}
@@ -179,6 +188,12 @@ func (d decision) akin(memory *similarity.Memory, study, script []similarity.Rec
 	}
 	other := func(r similarity.Record) bool { return !members[r.ID] }
 	return slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
+}
+
+// disagree reports whether the ratios of costs differ between the runs.
+func (d *decision) disagree(study, script []similarity.Record) bool {
+	all := evidence{study: study, script: script}.observations(d.input.Settings.Objective, d.grid)
+	return len(all) > 0 && all[0].Deviation > disagree
 }
 
 // Guess is the configuration of a trial of which nothing is known, nor of its study
@@ -202,7 +217,9 @@ func Start(memory *similarity.Memory, q Input) trial.Setting {
 	standard := q.Settings.Default(q.Constants, q.Situation.Machine)
 	d := decision{input: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine)}
 	d.input.Epoch = Epoch{Configuration: standard}
-	d.seen.study, d.seen.script = memory.Kin(q.Record, MaxRuns)
+	d.seen.own = q.Record
+	study, script := memory.Kin(q.Record, MaxRuns)
+	d.seen.study, d.seen.script = d.akin(memory, study, script)
 	observations := d.seen.observations(q.Settings.Objective, d.grid)
 	if compared(observations) == 0 {
 		return q.Planned

@@ -17,6 +17,8 @@ type decision struct {
 	match   similarity.Match
 	seen    evidence
 	drifted bool
+	// by is the parameter that divides the runs of the study; empty if none does.
+	by string
 }
 
 // candidates are the configurations the next epoch can have, the present one

@@ -5,11 +5,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/reuse"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -27,10 +29,21 @@ type player struct {
 	random *rand.Rand
 	noise  float64 // of an epoch: the standard deviation of its logarithm
 	clock  int64
+	// batch has the batch size of each run, by its record.
+	batch map[string]int64
+}
+
+// parameters are what a run searches with: a batch size, and a rate that says nothing.
+func (p *player) parameters(record string) map[string]space.Value {
+	batch, known := p.batch[record]
+	if !known {
+		return nil
+	}
+	return map[string]space.Value{"batch": space.Int(batch), "rate": space.Float(float64(len(record)) + float64(record[len(record)-1]))}
 }
 
 func newPlayer(seed uint64) *player {
-	return &player{memory: similarity.NewMemory(similarity.Options{}), random: rand.New(rand.NewPCG(seed, 1)), noise: 0.03}
+	return &player{memory: similarity.NewMemory(similarity.Options{}), random: rand.New(rand.NewPCG(seed, 1)), noise: 0.03, batch: map[string]int64{}}
 }
 
 // outcome is what a study came to.
@@ -58,6 +71,13 @@ func lengths() []int {
 	return list
 }
 
+// begin is the setting of a run that begins.
+func (p *player) begin(record similarity.Record) trial.Setting {
+	input := reuse.Input{Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: record, Parameters: p.parameters}
+	input.Planned = reuse.Guess(p.memory, input)
+	return reuse.Start(p.memory, input)
+}
+
 func (p *player) study(of script, name string) outcome {
 	o := outcome{started: map[trial.Phase]int{}, phases: map[trial.Phase]int{}}
 	for number, epochs := range lengths() {
@@ -68,7 +88,7 @@ func (p *player) study(of script, name string) outcome {
 
 func (p *player) run(of script, study string, number, epochs int, o *outcome) {
 	record := similarity.Record{ID: fmt.Sprintf("%s-run-%03d", study, number), Machine: "m", Study: study, Script: of.name}
-	setting := start(p.memory, record)
+	setting := p.begin(record)
 	o.started[setting.Phase]++
 	level := math.Exp(0.3 * p.random.NormFloat64()) // what its hyperparameters cost
 	drift := 0.004 * p.random.NormFloat64()         // of an epoch
@@ -82,7 +102,7 @@ func (p *player) run(of script, study string, number, epochs int, o *outcome) {
 			profile[name] *= math.Exp(0.002 * p.random.NormFloat64())
 		}
 		result := reuse.Decide(p.memory, reuse.Input{
-			Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: record, NewRecord: fmt.Sprintf("%s-again-%d", record.ID, epoch),
+			Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4}, Record: record, Parameters: p.parameters, NewRecord: fmt.Sprintf("%s-again-%d", record.ID, epoch),
 			Left: epochs - epoch - 1, Planned: ran, MachineBest: ran.Configuration,
 			Epoch: reuse.Epoch{At: time.Unix(p.clock, 0), Configuration: ran.Configuration, First: epoch == 0, Timed: epoch > 0, Seconds: seconds, Joules: 10 * seconds, Features: profile},
 		})
@@ -169,31 +189,44 @@ func TestAKnownScriptIsReusedAndANewOneIsNot(t *testing.T) {
 }
 
 // Trials of one study whose batch sizes make other threads best are not told what
-// the others found.
+// the others found: their profiles differ, and where the parameters are known, they even
+// start with their own best.
 func TestTrialsOfAStudyThatDifferAreMeasuredThemselves(t *testing.T) {
-	p := newPlayer(4)
 	small, large := script{"one", 7, slower}, script{"one", 300, map[int64]float64{1: 4, 2: 2, 4: 1}}
-	right := 0
-	for number := range 20 {
-		of := small
-		if number%2 == 1 {
-			of = large
-		}
-		o := outcome{started: map[trial.Phase]int{}, phases: map[trial.Phase]int{}}
-		p.run(of, "mixed", number, 9, &o)
-		records := p.memory.Records()
-		last := records[len(records)-1]
-		best, most := int64(0), 0
-		for _, cell := range last.Cells {
-			if n, _ := cell.Configuration[system.CPUThreads].Integer(); cell.Epochs > most {
-				best, most = n, cell.Epochs
+	for _, known := range []bool{false, true} {
+		p := newPlayer(4)
+		right, begun := 0, 0
+		for number := range 24 {
+			of, batch := small, int64(32)
+			if number%3 > 0 {
+				of, batch = large, int64(64<<(number%3))
+			}
+			if known {
+				p.batch[fmt.Sprintf("mixed-run-%03d", number)] = batch
+			}
+			setting := p.begin(similarity.Record{ID: fmt.Sprintf("mixed-run-%03d", number), Machine: "m", Study: "mixed", Script: of.name})
+			n, _ := setting.Configuration[system.CPUThreads].Integer()
+			o := outcome{started: map[trial.Phase]int{}, phases: map[trial.Phase]int{}}
+			p.run(of, "mixed", number, 9, &o)
+			records := p.memory.Records()
+			best, most := int64(0), 0
+			for _, cell := range records[len(records)-1].Cells {
+				if n, _ := cell.Configuration[system.CPUThreads].Integer(); cell.Epochs > most {
+					best, most = n, cell.Epochs
+				}
+			}
+			if number >= 14 && of.seconds[best] == 1 {
+				right++
+			}
+			if number >= 14 && of.seconds[n] == 1 {
+				begun++
+			}
+			if number == 23 && known && !strings.Contains(setting.Why, "batch") {
+				t.Errorf("the last trial starts as %q: want the parameter that decides", setting.Why)
 			}
 		}
-		if of.seconds[best] == 1 && number >= 10 {
-			right++
+		if right < 9 || known && begun < 9 {
+			t.Errorf("with parameters known %t, %d of the last 10 trials ran mostly with their own best, %d began with it", known, right, begun)
 		}
-	}
-	if right < 9 {
-		t.Errorf("%d of the last 10 trials ran mostly with their own best", right)
 	}
 }

@@ -20,7 +20,7 @@ func (d decision) whyStart(setting trial.Setting) string {
 	if setting.Phase == trial.Script {
 		runs = severalTimed(d.seen.script)
 	}
-	return fmt.Sprintf("%s is best by %d run%s of this %s", shown(setting.Configuration), runs, plural(runs), setting.Phase)
+	return strings.TrimSpace(fmt.Sprintf("%s is best by %d run%s of this %s %s", shown(setting.Configuration), runs, plural(runs), setting.Phase, d.by))
 }
 
 // kin says which other runs of the study and the script count.
@@ -30,7 +30,7 @@ func (d decision) kin() string {
 	case study > 0 && script > 0:
 		return fmt.Sprintf("with %d other run%s of this study and %d of this script", study, plural(study), script)
 	case study > 0:
-		return fmt.Sprintf("with %d other run%s of this study", study, plural(study))
+		return strings.TrimSpace(fmt.Sprintf("with %d other run%s of this study %s", study, plural(study), d.by))
 	case script > 0:
 		return fmt.Sprintf("with %d other run%s of this script", script, plural(script))
 	}

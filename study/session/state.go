@@ -91,7 +91,7 @@ func (r *State) Position() *journal.Position {
 
 // Tuning is the study as what chooses system configurations sees it.
 func (r *State) Tuning() tuning.Study {
-	return tuning.Study{ID: r.Study.ID, Owner: r.Study.Owner, Definition: &r.Study.Definition}
+	return tuning.Study{ID: r.Study.ID, Owner: r.Study.Owner, Definition: &r.Study.Definition, Trials: r.Trials}
 }
 
 // count sums up trials that were loaded.

@@ -27,6 +27,26 @@ import (
 type Study struct {
 	ID, Owner  string
 	Definition *definition.Definition
+	// Trials are those that there are; they are only read.
+	Trials []trial.Trial
+}
+
+// maxCompared is how many trials of a study are compared by their parameters, the newest.
+const maxCompared = 256
+
+// parameters are those of the trials by their records on the machine, made when they are
+// asked for.
+func (s Study) parameters(of trial.Trial, machine string) reuse.Parameters {
+	var known map[string]map[string]space.Value
+	return func(record string) map[string]space.Value {
+		if known == nil {
+			known = map[string]map[string]space.Value{groundtruth.RecordID(of, machine): of.Configuration}
+			for _, one := range s.Trials[max(0, len(s.Trials)-maxCompared):] {
+				known[groundtruth.RecordID(one, machine)] = one.Configuration
+			}
+		}
+		return known[record]
+	}
 }
 
 // on is the study's knobs as far as they can be set there; nil for none.
@@ -119,7 +139,7 @@ func (s Study) runOn(here allocator.Site, t trial.Trial, settings system.Setting
 	return groundtruth.Run{
 		Study: groundtruth.StudyKey(s.ID), Script: groundtruth.ScriptKey(s.Owner, s.Definition.Command, s.Definition.Directory), Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
 		Settings: settings, Constants: s.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
-		Left: t.Budget.Epochs - t.LastEpoch,
+		Left: t.Budget.Epochs - t.LastEpoch, Parameters: s.parameters(t, here.Machine),
 	}
 }
 
