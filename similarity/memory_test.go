@@ -345,3 +345,38 @@ func BenchmarkFit(b *testing.B) {
 		m.Match(threads(1), features(1, 77), "")
 	}
 }
+
+// Runs of one script scatter with the load; of another script that is far away they stay
+// another workload.
+func TestRunsOfOneScriptAreOneWorkload(t *testing.T) {
+	for script, want := range map[string]int{"": 4, "train.py": 2} {
+		memory := similarity.NewMemory(similarity.Options{})
+		for i := range 40 {
+			r := similarity.Record{ID: fmt.Sprintf("record-%03d", i), Machine: "m", Script: script, Updated: time.Unix(int64(i), 0)}
+			clump := float64(i % 4)
+			if i%4 == 3 {
+				clump = 60
+				if script != "" {
+					r.Script = "other.py"
+				}
+			}
+			features := map[string]float64{}
+			for f := range 6 {
+				features[fmt.Sprintf("f%d", f)] = 1 + clump*0.25 + 0.001*math.Sin(float64(i*(f+1)))
+			}
+			r.Cells = []similarity.Cell{{Profiles: 1, Features: features}}
+			memory.Put(r)
+		}
+		names := map[string]bool{}
+		for _, one := range memory.Records() {
+			found := memory.Match(nil, one.Cells[0].Features, one.ID)
+			if !found.Similar {
+				t.Errorf("script %q: %s is similar to nothing: %+v", script, one.ID, found)
+			}
+			names[found.Workload] = true
+		}
+		if len(names) != want {
+			t.Errorf("the runs of script %q are of %d workloads, want %d", script, len(names), want)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func fit(records []Record, key string, by Clusterer) *model {
 	found := by.Cluster(m.scaling.points(all))
 	m.scaling = m.scaling.learned(m.scaling.points(all), found)
 	points := m.scaling.points(all)
-	found = by.Cluster(points)
+	found = merged(records, points, by.Cluster(points))
 	for _, centroid := range found.Centroids {
 		m.clusters = append(m.clusters, cluster{centroid: centroid})
 	}
@@ -80,6 +80,63 @@ func fit(records []Record, key string, by Clusterer) *model {
 	}
 	m.fitted, m.home = maps.Clone(m.points), maps.Clone(m.labels)
 	return m
+}
+
+// merged joins the clusters that the runs of one script are in, as long as those are no
+// further apart than runs of a script may be: the profiles of one workload scatter with
+// the machine's load and with child processes.
+func merged(records []Record, points [][]float64, found Clustering) Clustering {
+	labels := slices.Clone(found.Labels)
+	for {
+		a, b, ok := oneWorkload(records, labels, clustersOf(points, labels))
+		if !ok {
+			return clustering(points, labels)
+		}
+		for i, label := range labels {
+			if label == b {
+				labels[i] = a
+			}
+		}
+	}
+}
+
+// oneWorkload finds two clusters with runs of one script that are not too far apart.
+func oneWorkload(records []Record, labels []int, clusters map[int]cluster) (a, b int, ok bool) {
+	of := map[string][]int{} // the clusters of each script
+	for i, r := range records {
+		if r.Script == "" || slices.Contains(of[r.Script], labels[i]) {
+			continue
+		}
+		for _, other := range of[r.Script] {
+			one, two := clusters[other], clusters[labels[i]]
+			if math.Sqrt(squaredDistance(one.centroid, two.centroid)) <= scatter*max(one.threshold(), two.threshold()) {
+				return other, labels[i], true
+			}
+		}
+		of[r.Script] = append(of[r.Script], labels[i])
+	}
+	return 0, 0, false
+}
+
+func clustersOf(points [][]float64, labels []int) map[int]cluster {
+	list := map[int]cluster{}
+	for i, label := range labels {
+		c, known := list[label]
+		if !known {
+			c.centroid = make([]float64, len(points[i]))
+		}
+		c.size++
+		for j, x := range points[i] {
+			c.centroid[j] += (x - c.centroid[j]) / c.size
+		}
+		list[label] = c
+	}
+	for i, label := range labels {
+		c := list[label]
+		c.inertia += squaredDistance(points[i], c.centroid)
+		list[label] = c
+	}
+	return list
 }
 
 // nameOf is a short name that tells nothing.
@@ -174,6 +231,10 @@ const LeastKin = 3
 // kinReach is how many times as far as a member of a workload a profile may be from
 // records of the same script, which are thought to be of one workload.
 const kinReach = 2
+
+// scatter is how many times as far as a member two clusters of one script may be apart
+// to be one workload. Clusters that are tight by chance have small thresholds.
+const scatter = 4
 
 // akin compares a profile with the mean of records by their own inertia.
 func (m *model) akin(features map[string]float64, records []Record) bool {
