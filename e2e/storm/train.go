@@ -1,15 +1,11 @@
 package storm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/history"
 	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/e2e/socket"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -34,7 +31,7 @@ func IsScript() bool { return os.Getenv(variableLedger) != "" }
 // training is one run of the script. It has no model: a curve, and a state that
 // must come back as it was saved.
 type training struct {
-	client              *http.Client
+	worker              socket.Client
 	ledger, state       string
 	trial               trial.ID
 	rung, first, epochs int
@@ -70,14 +67,9 @@ func Train(ctx context.Context) error {
 
 func newTraining() (*training, error) {
 	t := &training{
-		ledger: os.Getenv(variableLedger), trial: trial.ID(os.Getenv("TANDEM_TRIAL")),
+		worker: socket.Dial(), ledger: os.Getenv(variableLedger), trial: trial.ID(os.Getenv("TANDEM_TRIAL")),
 		state: filepath.Join(os.Getenv("TANDEM_CHECKPOINT_DIR"), "state"),
 	}
-	socket := os.Getenv("TANDEM_SOCKET")
-	t.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "unix", socket)
-	}}}
 	var err error
 	if t.pause, err = time.ParseDuration(os.Getenv(variableEpoch)); err != nil {
 		return nil, err
@@ -119,7 +111,7 @@ func (t *training) report(ctx context.Context, epoch int) (protocol.Directive, e
 	var directive protocol.Directive
 	err := t.note(said)
 	if err == nil {
-		err = t.post(ctx, "/v1/report", map[string]any{"epoch": epoch, "metrics": said.Metrics}, &directive)
+		err = t.worker.Post(ctx, "/v1/report", map[string]any{"epoch": epoch, "metrics": said.Metrics}, &directive)
 	}
 	if err != nil {
 		return directive, err
@@ -139,38 +131,13 @@ func (t *training) checkpoint(ctx context.Context, epoch int) error {
 		err = t.note(said)
 	}
 	if err == nil {
-		err = t.post(ctx, "/v1/checkpoint", map[string]any{"epoch": epoch}, nil)
+		err = t.worker.Post(ctx, "/v1/checkpoint", map[string]any{"epoch": epoch}, nil)
 	}
 	if err != nil {
 		return err
 	}
 	said.Acknowledged = true
 	return t.note(said)
-}
-
-// post calls the worker. It waits as long as the worker does.
-func (t *training) post(ctx context.Context, path string, document, into any) error {
-	body, err := json.Marshal(document)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	answer, err := t.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	content, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", path, answer.Status, content)
-	}
-	if err == nil && into != nil {
-		err = json.Unmarshal(content, into)
-	}
-	return err
 }
 
 // note adds a line to the ledger, whole or not at all.

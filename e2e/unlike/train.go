@@ -1,6 +1,7 @@
 package unlike
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/e2e/socket"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
 
@@ -25,8 +28,7 @@ func IsScript() bool { return os.Getenv(variableRounds) != "" }
 
 // Train trains: an epoch is some rounds of clustering points by k-means, which
 // keep all cores busy, and a pause, which keeps none. The state is the last epoch;
-// it must come back as it was saved, wherever the trial goes on. Each epoch has a
-// file of its own: the script does not wait until the worker has read the last one.
+// it must come back as it was saved, wherever the trial goes on.
 func Train() error {
 	first, firstErr := strconv.Atoi(os.Getenv("TANDEM_FIRST_EPOCH"))
 	last, lastErr := strconv.Atoi(os.Getenv("TANDEM_EPOCHS"))
@@ -38,8 +40,8 @@ func Train() error {
 	if err := errors.Join(firstErr, lastErr, roundsErr, pauseErr, json.Unmarshal([]byte(os.Getenv("TANDEM_PARAMS")), &params)); err != nil {
 		return err
 	}
-	folder := os.Getenv("TANDEM_CHECKPOINT_DIR")
-	if err := restored(folder, first-1); err != nil {
+	state := filepath.Join(os.Getenv("TANDEM_CHECKPOINT_DIR"), "state")
+	if err := restored(state, first-1); err != nil {
 		return err
 	}
 	threads, err := strconv.Atoi(os.Getenv("OMP_NUM_THREADS"))
@@ -50,30 +52,37 @@ func Train() error {
 	if rounds > 0 {
 		work = workload.Tasks()[0].Prepare()
 	}
+	worker := socket.Dial()
 	for epoch := first; epoch <= last; epoch++ {
 		for range rounds {
 			work(threads)
 		}
 		time.Sleep(pause)
-		if err := os.WriteFile(folder+".new", []byte(strconv.Itoa(epoch)), 0o600); err != nil {
+		loss := (params.Rate-0.3)*(params.Rate-0.3) + 1/float64(epoch)
+		if more, err := keep(context.Background(), worker, state, epoch, loss); err != nil || !more {
 			return err
 		}
-		if err := os.Rename(folder+".new", state(folder, epoch)); err != nil {
-			return err
-		}
-		fmt.Printf("{\"epoch\": %d, \"checkpoint\": true, \"loss\": %g}\n", epoch, (params.Rate-0.3)*(params.Rate-0.3)+1/float64(epoch))
 	}
 	return nil
 }
 
-// state is the file of the epoch's state.
-func state(folder string, epoch int) string {
-	return filepath.Join(folder, "state-"+strconv.Itoa(epoch))
+// keep reports the epoch and publishes its state. It waits for the worker, as the
+// next epoch has its state in the same file. more is whether the trial goes on here.
+func keep(ctx context.Context, worker socket.Client, state string, epoch int, loss float64) (more bool, err error) {
+	var directive protocol.Directive
+	if err := worker.Post(ctx, "/v1/report", map[string]any{"epoch": epoch, "metrics": map[string]float64{"loss": loss}}, &directive); err != nil || directive.Action == protocol.Stop {
+		return false, err
+	}
+	if err := os.WriteFile(state, []byte(strconv.Itoa(epoch)), 0o600); err != nil {
+		return false, err
+	}
+	err = worker.Post(ctx, "/v1/checkpoint", map[string]any{"epoch": epoch}, nil)
+	return directive.Action == protocol.Continue, err
 }
 
-// restored makes sure that the state of the epoch came back.
-func restored(folder string, epoch int) error {
-	text, err := os.ReadFile(state(folder, epoch))
+// restored makes sure that the state is that of the epoch.
+func restored(state string, epoch int) error {
+	text, err := os.ReadFile(state)
 	if errors.Is(err, fs.ErrNotExist) && epoch == 0 {
 		return nil
 	}
