@@ -77,7 +77,7 @@ func (p *pathfinder) find(query protocol.AblationQuery) protocol.Ablation {
 		Rung: p.rung, Budget: p.ladder[p.rung].Budget, Steps: []protocol.AblationStep{}, Notes: []string{},
 	}
 	list := observations(p.trials, p.rung, p.objective, objective.Direction)
-	forest := importance.Grow(p.def.Space, list, importance.Size{})
+	forest := importance.Grow(p.def.Space, list)
 	if forest == nil {
 		answer.Notes = append(answer.Notes, fmt.Sprintf("rung %d has %d measured trials, and a surrogate needs %d", p.rung, len(list), importance.Least))
 		return answer

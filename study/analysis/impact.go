@@ -167,7 +167,7 @@ func trainingOutcomes(def definition.Definition, trials []trial.Trial) []outcome
 
 // predict fills in what the space's parameters do, as far as that can be told.
 func (o *outcome) predict(s space.Space) {
-	forest := importance.Grow(s, o.list, importance.Size{})
+	forest := importance.Grow(s, o.list)
 	if forest == nil {
 		o.Notes = append(o.Notes, fmt.Sprintf("too few trials: %d have this outcome, and %d are needed", o.Trials, importance.Least))
 		return

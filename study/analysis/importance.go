@@ -95,7 +95,7 @@ func described(def definition.Definition, found importance.Result) []protocol.Pa
 // divide fills in how the variance divides over the parameters, and says how
 // far to trust it.
 func divide(answer *protocol.RungImportance, def definition.Definition, direction definition.Direction, list []importance.Observation) (notes []string) {
-	forest := importance.Grow(def.Space, list, importance.Size{})
+	forest := importance.Grow(def.Space, list)
 	answer.Surrogate, answer.Parameters = surrogateOf(forest), []protocol.ParameterImportance{}
 	if forest.Explained < importance.Doubtful {
 		return []string{unpredictable(forest, answer.Rung)}

@@ -119,7 +119,7 @@ func TestPathsHoldTogether(t *testing.T) {
 	f := importance.Grow(s, sample(t, s, 300, 1, func(number func(string) float64, c space.Configuration) float64 {
 		text, _ := c["choice"].Text()
 		return map[string]float64{"a": 1, "b": 0.5}[text] + number("only_a") - math.Abs(math.Log10(number("rate"))+2) + 0.1*number("count")
-	}), importance.Size{})
+	}))
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		from, err := s.Sample(random)
@@ -140,7 +140,7 @@ func TestPathHasTheKnownOrder(t *testing.T) {
 	s := spaceOf(t, squareFile)
 	f := importance.Grow(s, sample(t, s, 1500, 1, func(number func(string) float64, _ space.Configuration) float64 {
 		return 1*number("x") + 4*number("y") + 2*number("z")
-	}), importance.Size{})
+	}))
 	at := func(u float64) space.Configuration {
 		return space.Configuration{"x": space.Float(u), "y": space.Float(u), "z": space.Float(u), "idle": space.Float(u)}
 	}
@@ -163,7 +163,7 @@ func TestParametersSwitchWithTheirParent(t *testing.T) {
 	s := spaceOf(t, file)
 	f := importance.Grow(s, sample(t, s, 300, 1, func(number func(string) float64, c space.Configuration) float64 {
 		return number("only_a")
-	}), importance.Size{})
+	}))
 	base := func(choice string) space.Configuration {
 		return space.Configuration{"much": space.Float(0.1), "little": space.Float(0.5), "nothing": space.Int(3), "choice": space.String(choice), "order": space.Int(2)}
 	}
@@ -191,7 +191,7 @@ forbidden: [{p: 1, q: 0}]
 `)
 	f := importance.Grow(s, sample(t, s, 300, 1, func(number func(string) float64, _ space.Configuration) float64 {
 		return 3*number("p") + number("q") + 2*number("r")
-	}), importance.Size{})
+	}))
 	at := func(v int64) space.Configuration {
 		return space.Configuration{"p": space.Int(v), "q": space.Int(v), "r": space.Int(v)}
 	}
@@ -211,7 +211,7 @@ forbidden: [{p: 1, q: 0}, {p: 0, q: 1}]
 `)
 	g := importance.Grow(closed, sample(t, closed, 300, 1, func(number func(string) float64, _ space.Configuration) float64 {
 		return 3*number("p") + 2*number("r")
-	}), importance.Size{})
+	}))
 	path := g.Ablate(at(0), at(1))
 	if len(path.Steps) != 2 || len(path.Steps[0].Switched) != 1 || len(path.Steps[1].Switched) != 2 {
 		t.Errorf("p and q can only change together, the path is %+v", path.Steps)

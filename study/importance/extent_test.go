@@ -41,7 +41,7 @@ func tried(count int, score func(space.Configuration) float64) []importance.Obse
 
 func TestExtentsAreWhatOneParameterDoes(t *testing.T) {
 	list := tried(400, seconds)
-	found := importance.Grow(shaped(), list, importance.Size{}).Extents()
+	found := importance.Grow(shaped(), list).Extents()
 	slope, choice, idle := found[0], found[1], found[2]
 	// The mean over the others: 10 2/3 at the lower end, 20 2/3 at the upper; a
 	// forest flattens ends a little.

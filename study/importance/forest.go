@@ -62,36 +62,25 @@ type Forest struct {
 // predict to be asked for anything: forests of pure noise stay below it.
 const Doubtful = 0.05
 
-// Size bounds a forest; zeros are the defaults, which keep the time bounded.
-type Size struct {
-	Trees int
-	// Used is the greatest number of observations.
-	Used int
-}
-
-// bounded fills in what the caller left open.
-func (s Size) bounded(parameters int) Size {
-	if s.Trees == 0 && s.Used == 0 {
-		s.Used = min(maxUsed, max(leastUsed, work/(maxTrees*max(parameters, 1))))
-		s.Trees = min(maxTrees, max(leastTrees, work/(s.Used*max(parameters, 1))))
-	}
-	if s.Trees == 0 {
-		s.Trees = maxTrees
-	}
-	if s.Used == 0 {
-		s.Used = maxUsed
-	}
-	return s
+// bounds are how many trees a forest of so many parameters has, and from how many
+// observations at most they are grown.
+func bounds(parameters int) (trees, used int) {
+	used = min(maxUsed, max(leastUsed, work/(maxTrees*max(parameters, 1))))
+	return min(maxTrees, max(leastTrees, work/(used*max(parameters, 1)))), used
 }
 
 // Grow grows a forest from the observations; it is nil for fewer than Least.
-func Grow(s space.Space, observations []Observation, size Size) *Forest {
+func Grow(s space.Space, observations []Observation) *Forest {
 	if len(observations) < Least {
 		return nil
 	}
-	size = size.bounded(len(s.Parameters))
+	trees, most := bounds(len(s.Parameters))
+	return grow(s, observations, trees, most)
+}
+
+func grow(s space.Space, observations []Observation, trees, most int) *Forest {
 	f := &Forest{space: s, cube: s.Cube(), Trials: len(observations), gains: make([]float64, len(s.Parameters))}
-	used := drawn(observations, size.Used)
+	used := drawn(observations, most)
 	f.Used = len(used)
 	points, scores := make([][]float64, len(used)), make([]float64, len(used))
 	for i, observation := range used {
@@ -111,7 +100,7 @@ func Grow(s space.Space, observations []Observation, size Size) *Forest {
 	}
 	least := rounding * squares(scores)
 	sums, votes := make([]float64, len(used)), make([]int, len(used))
-	for number := range size.Trees {
+	for number := range trees {
 		random := rand.New(rand.NewPCG(seed, uint64(number)))
 		bag, inside := bootstrap(random, len(used))
 		g := &grower{axes: f.axes, columns: columns, scores: scores, gains: f.gains, random: random, least: least}

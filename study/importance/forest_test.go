@@ -28,7 +28,7 @@ func TestForestPredictsWhatItLearned(t *testing.T) {
 	truth := score(func(number func(string) float64, _ space.Configuration) float64 {
 		return 3*number("x") - number("y")*number("y")
 	})
-	f := importance.Grow(s, sample(t, s, 500, 1, truth), importance.Size{})
+	f := importance.Grow(s, sample(t, s, 500, 1, truth))
 	if f.Explained < 0.9 || f.Used != 500 || f.Trials != 500 {
 		t.Errorf("%g of the variance is predicted from %d of %d", f.Explained, f.Used, f.Trials)
 	}
@@ -45,7 +45,7 @@ func TestForestOfNoiseSaysSo(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(30) {
 		noise := rand.New(rand.NewPCG(seed, 3))
-		f := importance.Grow(s, sample(t, s, 80, seed, func(func(string) float64, space.Configuration) float64 { return noise.NormFloat64() }), importance.Size{})
+		f := importance.Grow(s, sample(t, s, 80, seed, func(func(string) float64, space.Configuration) float64 { return noise.NormFloat64() }))
 		if f.Explained >= importance.Doubtful {
 			wrong++
 		}
@@ -59,7 +59,7 @@ func TestForestSurvivesDivergedTrials(t *testing.T) {
 	s := spaceOf(t, squareFile)
 	list := sample(t, s, 200, 1, func(number func(string) float64, _ space.Configuration) float64 { return number("x") })
 	list[0].Score, list[1].Score, list[2].Score = math.NaN(), math.Inf(-1), -1e12
-	f := importance.Grow(s, list, importance.Size{})
+	f := importance.Grow(s, list)
 	if f.Pulled != 3 || f.Floor < -20 || f.Explained < 0.2 {
 		t.Errorf("%d pulled in to %g, %g predicted", f.Pulled, f.Floor, f.Explained)
 	}
@@ -68,11 +68,11 @@ func TestForestSurvivesDivergedTrials(t *testing.T) {
 func TestForestLooksAtABoundedNumber(t *testing.T) {
 	s := spaceOf(t, file)
 	list := sample(t, s, 5000, 1, func(number func(string) float64, _ space.Configuration) float64 { return number("little") })
-	f := importance.Grow(s, list, importance.Size{})
+	f := importance.Grow(s, list)
 	if f.Trials != 5000 || f.Used != 2000 {
 		t.Errorf("%d of %d are used", f.Used, f.Trials)
 	}
-	if importance.Grow(s, list[:importance.Least-1], importance.Size{}) != nil {
+	if importance.Grow(s, list[:importance.Least-1]) != nil {
 		t.Error("too few trials grow a forest")
 	}
 }
@@ -86,7 +86,7 @@ func TestConditionalParameter(t *testing.T) {
 			return number("only_a") - 0.5
 		}
 		return 0
-	}), importance.Size{})
+	}))
 	if f.Explained < 0.8 {
 		t.Errorf("only %g is predicted", f.Explained)
 	}
@@ -122,7 +122,7 @@ space:
 			return number("only_a") - 0.5 + away
 		}
 		return away
-	}), importance.Size{})
+	}))
 	if f.Explained < 0.71 { // 0.67 without asking for the condition first
 		t.Errorf("only %g is predicted", f.Explained)
 	}
@@ -145,7 +145,7 @@ func TestForestOfOneNumberHasNoVariance(t *testing.T) {
 			list[i] = importance.Observation{Configuration: configuration, Score: math.NaN()}
 		}
 		list[3].Score = 1e9 * random.Float64()
-		for _, e := range importance.Grow(s, list, importance.Size{Trees: 8}).Variance().Single {
+		for _, e := range importance.Grow(s, list).Variance().Single {
 			if e.Share != 0 {
 				t.Fatalf("seed %d: %+v", seed, e)
 			}
@@ -166,8 +166,7 @@ func TestForestOfAnything(t *testing.T) {
 			}
 			list = append(list, importance.Observation{Configuration: c, Score: score})
 		}
-		size := importance.Size{Trees: 8}
-		f, again := importance.Grow(s, list, size), importance.Grow(s, list, size)
+		f, again := importance.Grow(s, list), importance.Grow(s, list)
 		if !(f.Explained >= -1 && f.Explained <= 1) || f.Explained != again.Explained {
 			t.Fatalf("%g is explained, and then %g", f.Explained, again.Explained)
 		}

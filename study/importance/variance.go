@@ -7,12 +7,8 @@ import (
 	"slices"
 )
 
-// pairTrees and pairParameters bound for how many trees and parameters the
-// variances of pairs are computed.
-const (
-	pairTrees      = 16
-	pairParameters = 5
-)
+// pairParameters bounds for how many parameters the variances of pairs are computed.
+const pairParameters = 5
 
 // Effect is the part of the variance of the score over the whole space that
 // comes from one parameter alone, or from a pair beyond what each of the two
@@ -46,16 +42,13 @@ func (f *Forest) Variance() Variance {
 	single := make([][]float64, len(f.axes))
 	chosen := f.mostSplit()
 	pairs := map[[2]int][]float64{}
-	for number, one := range f.trees {
+	for _, one := range f.trees {
 		parts := f.boxes(one)
 		if !(parts.total > underflow) {
 			continue
 		}
 		for p := range f.axes {
 			single[p] = append(single[p], parts.single(p)/parts.total)
-		}
-		if number >= pairTrees {
-			continue
 		}
 		for i, p := range chosen {
 			for _, q := range chosen[i+1:] {

@@ -39,7 +39,7 @@ func TestVarianceOfKnownFunctions(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			s := spaceOf(t, squareFile)
-			variance := importance.Grow(s, sample(t, s, 2000, 1, one.of), importance.Size{}).Variance()
+			variance := importance.Grow(s, sample(t, s, 2000, 1, one.of)).Variance()
 			for name, share := range shares(variance) {
 				if math.Abs(share-one.want[name]) > 0.08 {
 					t.Errorf("the share of %s is %.3f, want %.3f", name, share, one.want[name])
@@ -68,7 +68,7 @@ space:
 			list = append(list, importance.Observation{Score: random.NormFloat64(), Configuration: space.Configuration{
 				"p": space.Int(int64(i / 16 % 4)), "q": space.Int(int64(i / 4 % 4)), "r": space.Int(int64(i % 4))}})
 		}
-		f := importance.Grow(s, list, importance.Size{Trees: 1})
+		f := importance.GrowOne(s, list)
 		var table [values][values][values]float64
 		mean, square := 0.0, 0.0
 		for i := range 64 {
@@ -123,7 +123,7 @@ space:
 `)
 	found := shares(importance.Grow(s, sample(t, s, 1000, 1, func(number func(string) float64, _ space.Configuration) float64 {
 		return number("only_a") // 0 where it does not exist
-	}), importance.Size{}).Variance())
+	})).Variance())
 	// E[var] = 1/2 · 1/3; the main effect of x/2 has the variance 1/12, and the rest is the pair's.
 	if math.Abs(found["only_a"]-0.5) > 0.05 || math.Abs(found["choiceonly_a"]-0.5) > 0.05 || found["choice"] > 0.05 {
 		t.Errorf("%v", found)
@@ -142,7 +142,7 @@ func TestVarianceIsOfTheWholeSpace(t *testing.T) {
 		list[i].Configuration["x"] = space.Float(x)
 		list[i].Score = x + y
 	}
-	found := shares(importance.Grow(s, list, importance.Size{}).Variance())
+	found := shares(importance.Grow(s, list).Variance())
 	if math.Abs(found["x"]-0.5) > 0.06 || math.Abs(found["y"]-0.5) > 0.06 {
 		t.Errorf("%v, want halves", found)
 	}
@@ -167,12 +167,12 @@ func BenchmarkForest(b *testing.B) {
 	}
 	b.Run("path", func(b *testing.B) {
 		for b.Loop() {
-			importance.Grow(s, list, importance.Size{}).Ablate(list[0].Configuration, list[1].Configuration)
+			importance.Grow(s, list).Ablate(list[0].Configuration, list[1].Configuration)
 		}
 	})
 	b.Run("variance", func(b *testing.B) {
 		for b.Loop() {
-			importance.Grow(s, list, importance.Size{}).Variance()
+			importance.Grow(s, list).Variance()
 		}
 	})
 }
