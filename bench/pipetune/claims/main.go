@@ -279,7 +279,7 @@ func (o options) control(ctx context.Context, k kind, threads int64) (*saving, e
 
 // summarize prints what the goals are about.
 func summarize(all []outcome) {
-	placebos, claimed, claims, held, later, known, probing := 0, 0, 0, 0, 0, 0.0, 0.0
+	placebos, claimed, claims, held, met, later, known, probing := 0, 0, 0, 0, 0, 0, 0.0, 0.0
 	for _, one := range all {
 		if one.ignores {
 			placebos++
@@ -288,8 +288,11 @@ func summarize(all []outcome) {
 			}
 		} else if one.saved != nil {
 			claims++
-			if one.saved.low <= one.after.high && one.after.low <= one.saved.high {
+			if one.saved.low <= one.after.part && one.after.part <= one.saved.high {
 				held++
+			}
+			if one.saved.low <= one.after.high && one.after.low <= one.saved.high {
+				met++
 			}
 		}
 		if one.number > 1 {
@@ -299,7 +302,7 @@ func summarize(all []outcome) {
 		}
 	}
 	fmt.Printf("\nPlacebo: %d of %d studies whose script ignores its threads claim a saving.\n", claimed, placebos)
-	fmt.Printf("Truth: the interval of %d of %d claims of other studies meets the control's.\n", held, claims)
+	fmt.Printf("Truth: the intervals of %d of %d claims of other studies hold what the control found, those of %d meet its interval.\n", held, claims, met)
 	if later > 0 {
 		fmt.Printf("Reach: in later studies of a script, %.0f%% of the trials start by what is known, and %.1f%% of the epochs probe (means of %d studies).\n",
 			100*known/float64(later), 100*probing/float64(later), later)
