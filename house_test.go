@@ -121,6 +121,7 @@ var mayImport = map[string][]string{
 	"store/backup":                   {"internal/problem", "store/artifact", "store/filesystem", "store/sqlite", "store/sqlite/dbfile"},
 	"store/lossydisk":                {},
 	"profiler":                       {"profiler/perf", "profiler/proc"},
+	"profiler/power":                 {},
 	"profiler/proc":                  {},
 	"profiler/proctest":              {},
 	"profiler/perf":                  {"profiler/proc"},
@@ -214,7 +215,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/studycmd":   {"budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/comparison", "study/definition", "study/journal", "study/session", "study/space", "study/studyfile", "trial", "web/report"},
 	"cmd/tandem/internal/term":       {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 	"cmd/tandem/internal/truthcmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/protocol", "study/system"},
-	"cmd/tandem/internal/workercmd":  {"clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/protocol", "profiler", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
+	"cmd/tandem/internal/workercmd":  {"clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/protocol", "profiler", "profiler/power", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.

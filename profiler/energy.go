@@ -37,18 +37,41 @@ type MeterOptions struct {
 	// Cores is the number of cores the slots share (0: all of this process's),
 	// Slots how many trials run at once (0: one).
 	Cores, Slots int
+	// External is a meter of the whole machine, GPUs included, which replaces all
+	// others; nil: none. Who opened it closes it.
+	External External
 	// Elastic says that Slots is only the most there can be: what the cores use
 	// at rest is then split between the trials that really run.
 	Elastic bool
 }
+
+// External is a power meter of the whole machine.
+type External interface {
+	Name() string
+	// Joules is what the machine took since the meter was opened.
+	Joules() (float64, error)
+}
+
+// counter sums up the joules of the machine without its GPUs, or with them.
+type counter interface {
+	joules() (float64, error)
+	close()
+}
+
+// external is such a meter as a counter.
+type external struct{ External }
+
+func (e external) joules() (float64, error) { return e.Joules() }
+func (external) close()                     {}
 
 // Meter measures energy. Open one for the life of the process; it is safe for
 // concurrent use.
 type Meter struct {
 	options MeterOptions
 	host    proc.Host
-	cpu     *cpuCounter // nil: estimated
-	gpu     gpuReader   // nil: none
+	cpu     counter   // nil: estimated
+	named   string    // what it is called; empty: rapl
+	gpu     gpuReader // nil: none
 	mutex   sync.Mutex
 	open    int
 	// rest is the sum over time of one trial's part of the machine, in seconds,
@@ -68,6 +91,10 @@ func OpenMeter(options MeterOptions) *Meter {
 	options.Cores = cmp.Or(max(options.Cores, 0), runtime.NumCPU())
 	options.Slots = cmp.Or(max(options.Slots, 0), 1)
 	m := &Meter{options: options, host: proc.NewHost(options.Root), restAt: time.Now(), owned: owned}
+	if options.External != nil {
+		m.cpu, m.named = external{options.External}, "meter "+options.External.Name()
+		return m
+	}
 	if cpu, err := openCPUCounter(m.host); err == nil {
 		m.cpu = cpu
 	}
@@ -107,15 +134,18 @@ func (m *Meter) method(cpu, gpu bool) string {
 	case !cpu:
 		return m.model()
 	case gpu && shared:
-		return "estimate: rapl shared by CPU time, nvml shared equally"
+		return "estimate: " + m.source() + " shared by CPU time, nvml shared equally"
 	case shared:
-		return "estimate: rapl shared by CPU time"
+		return "estimate: " + m.source() + " shared by CPU time"
 	case gpu:
-		return "rapl+nvml"
+		return m.source() + "+nvml"
 	default:
-		return "rapl"
+		return m.source()
 	}
 }
+
+// source is what measures.
+func (m *Meter) source() string { return cmp.Or(m.named, "rapl") }
 
 func (m *Meter) model() string {
 	model := fmt.Sprintf("estimate: %g W per busy core, %g W per core at rest", m.options.WattsPerCore, m.options.IdleWattsPerCore)

@@ -90,9 +90,9 @@ func (m *Meter) between(before, now gaugeReading) (Load, bool) {
 	}
 	switch {
 	case cpu && gpu:
-		load.Method = "rapl+nvml"
+		load.Method = m.source() + "+nvml"
 	case cpu:
-		load.Method = "rapl"
+		load.Method = m.source()
 	case gpu:
 		load.Method = m.model() + " (CPU); nvml (GPU)"
 	default:

@@ -69,6 +69,9 @@ type Options struct {
 	// WattsPerCore is the busy core's power of energy estimates; see
 	// profiler.DefaultWattsPerCore.
 	WattsPerCore float64
+	// Meter is a power meter of the whole machine, which replaces estimates and counters;
+	// nil: none.
+	Meter profiler.External
 	// IdleWattsPerCore is what each core is estimated to draw at rest; see
 	// profiler.DefaultIdleWattsPerCore.
 	IdleWattsPerCore float64

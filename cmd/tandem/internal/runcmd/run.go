@@ -194,6 +194,11 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	if err != nil {
 		return view, err
 	}
+	done, err := options.OpenMeter(&made)
+	if err != nil {
+		return view, err
+	}
+	defer done()
 	worker, err := agent.New(made)
 	if err != nil {
 		return view, err

@@ -185,7 +185,7 @@ func printCosts(out io.Writer, view protocol.StudyView) {
 	p := view.Progress
 	fmt.Fprintf(out, "Spent: %s (%s of training), %s, %.1f data passes, %s\n",
 		format.Seconds(p.ElapsedSeconds), format.Seconds(p.TrialSeconds), format.Count(p.Epochs, "epoch"), p.DataPasses, format.Energy(p.Energy))
-	if p.Energy.Estimated() {
+	if p.Energy.Method != "" {
 		fmt.Fprintf(out, "       how the energy was obtained: %s\n", format.Plain(p.Energy.Method))
 	}
 	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", format.States(p.Trials), format.Count(p.Promotions, "promotion"), p.Resumes)

@@ -18,12 +18,13 @@ import (
 // DoctorCommand is "tandem doctor".
 func DoctorCommand() *cobra.Command {
 	var asJSON bool
+	var meter string
 	var options profiler.DetectOptions
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can measure and control, and why not",
 		Long: `Say what this machine can measure and control: performance counters, energy
-meters (RAPL, NVML), cgroups, CPU frequency, what training and inference need,
+meters (RAPL, NVML, --meter), cgroups, CPU frequency, what training and inference need,
 which knobs a study can tune here, what the probing tasks took, and what holds
 training scripts. What is missing comes with its reason and
 the remedy. Nothing of it is required: a study runs without, and then says what
@@ -32,13 +33,14 @@ is an estimate.`,
   tandem doctor --json | jq '.[] | select(.available | not)'`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
-			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"))
+			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"), meterCapability(meter, "/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
 			return term.PrintAnswer(command.OutOrStdout(), asJSON, found, printCapabilities)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
+	addMeterFlag(command, &meter)
 	command.Flags().StringVar(&options.Python, "python", "python3", "the interpreter your scripts run with")
 	command.Flags().StringVar(&options.DataDirectory, "data", ".", "folder whose free space is shown")
 	return command

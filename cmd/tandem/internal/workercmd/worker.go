@@ -2,6 +2,7 @@
 package workercmd
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type Options struct {
 	drain            time.Duration
 	wattsPerCore     float64 // of a busy core
 	idleWattsPerCore float64 // of a core at rest
+	meter            string
 	sprint           knob.Budget
 	probe            probe.Mode
 	noProfile        bool
@@ -90,11 +92,12 @@ has; docs/sandbox.md tells what each does.`,
 			if err != nil {
 				return err
 			}
-			worker, err := agent.New(made)
+			done, err := options.OpenMeter(&made)
 			if err != nil {
 				return err
 			}
-			return worker.Run(command.Context())
+			defer done()
+			return run(command.Context(), made)
 		},
 	}
 	term.AddConnectionFlags(command, &server)
@@ -109,6 +112,14 @@ has; docs/sandbox.md tells what each does.`,
 	return command
 }
 
+func run(ctx context.Context, made agent.Options) error {
+	worker, err := agent.New(made)
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+}
+
 // AddFlags adds the flags of every command that runs a worker.
 func AddFlags(command *cobra.Command, options *Options) {
 	flags := command.Flags()
@@ -119,6 +130,7 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
 	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter (default 10)")
 	flags.Float64Var(&options.idleWattsPerCore, "idle-watts-per-core", 0, "power of a core at rest, for energy estimates where there is no meter (default 1)")
+	addMeterFlag(command, &options.meter)
 	flags.Float64Var(&options.sprint.Joules, "sprint-joules", 0, "energy that trials whose studies want it may take to sprint, in one go (default 0: none sprints)")
 	flags.Float64Var(&options.sprint.Watts, "sprint-watts", 0, "what that account is replenished by")
 	flags.Float64Var(&options.sprint.ExtraWatts, "sprint-extra-watts", 0, "what the machine takes more while a trial sprints, your estimate: what the account is charged")

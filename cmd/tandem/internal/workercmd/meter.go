@@ -1,0 +1,49 @@
+package workercmd
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/power"
+	"github.com/tandem-tune/tandem/workers/agent"
+)
+
+const meterHelp = "power meter of the whole machine: hwmon, hwmon:NAME, or command:PROGRAM, which prints watts, a number a line (docs/profiling.md)"
+
+func addMeterFlag(command *cobra.Command, source *string) {
+	command.Flags().StringVar(source, "meter", "", meterHelp)
+}
+
+// OpenMeter opens the meter that the flags name, if they do, for the agent. Done ends it.
+func (o Options) OpenMeter(made *agent.Options) (done func(), err error) {
+	if o.meter == "" {
+		return func() {}, nil
+	}
+	opened, err := power.Open(power.Source(o.meter), "/")
+	if err != nil {
+		return nil, term.Misuse("--meter: %w", err)
+	}
+	made.Meter = opened
+	return opened.Close, nil
+}
+
+// meterCapability tries the meter that is named, else the kernel's sensors.
+func meterCapability(source, root string) profiler.Capability {
+	c := profiler.Capability{Name: "power meter"}
+	opened, err := power.Open(power.Source(cmp.Or(source, "hwmon")), root)
+	if err != nil {
+		c.Reason = err.Error()
+		c.Remedy = "name a program that prints the machine's watts: tandem worker --meter command:PROGRAM (docs/profiling.md)"
+		return c
+	}
+	defer opened.Close()
+	c.Available, c.Detail = true, fmt.Sprintf("%s: %.1f W now", opened.Name(), opened.Watts())
+	if source == "" {
+		c.Detail += "; tandem worker --meter hwmon uses it"
+	}
+	return c
+}
