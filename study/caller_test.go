@@ -124,7 +124,7 @@ func TestEachOwnerHasNamesOfItsOwn(t *testing.T) {
 			if found, err := at.service.Study(at.ctx, "example"); err != nil || found.ID != view.ID {
 				t.Errorf("%q finds %s under its own name: %v", caller.Owner, found.ID, err)
 			}
-			_, err := at.service.CreateStudy(at.ctx, view.Definition)
+			_, err := at.service.CreateWarm(at.ctx, view.Definition, nil)
 			if !problem.Is(err, problem.Conflict) || strings.Contains(err.Error(), "alice") {
 				t.Errorf("the same name again of %q: %v", caller.Owner, err)
 			}
@@ -170,7 +170,7 @@ func TestASimilarStudyIsOneOfTheOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bob.service.CreateStudy(bob.ctx, def); !problem.Is(err, problem.Invalid) {
+		if _, err := bob.service.CreateWarm(bob.ctx, def, nil); !problem.Is(err, problem.Invalid) {
 			t.Errorf("bob begins with alice's results: %v", err)
 		}
 	})(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/study/warmstart"
@@ -40,13 +41,8 @@ type studies struct {
 	earlier warmstart.Earlier
 }
 
-// CreateStudy stores a checked definition as a new, running study. A name that
-// is taken is a conflict.
-func (s *studies) CreateStudy(ctx context.Context, def definition.Definition) (protocol.StudyView, error) {
-	return s.CreateWarm(ctx, def, nil)
-}
-
-// CreateWarm is CreateStudy with results that were measured elsewhere. They
+// CreateWarm stores a checked definition as a new, running study. A name that
+// is taken is a conflict. What was sent are results that were measured elsewhere: they
 // are stored in the same transaction, and only change what is proposed.
 func (s *studies) CreateWarm(ctx context.Context, def definition.Definition, sent []protocol.Observation) (protocol.StudyView, error) {
 	prior, err := s.earlier.Gather(ctx, &def, sent)
@@ -147,15 +143,14 @@ func (s *studies) Delete(ctx context.Context, ref string) error {
 // and returns what they are then. The error is invalid and names every fault of
 // the amendment.
 func (s *studies) AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error) {
-	return s.annotate(ctx, ref, func(tx *session.Transaction) (trial.Annotation, error) {
+	return registry.Update(ctx, s.sessions, ref, func(tx *session.Transaction) (trial.Annotation, error) {
 		current := tx.Session.Study
 		amended, err := current.Annotation.Amended(amendment)
 		if err != nil {
-			return amended, err
+			return amended, session.Refusal(tx.Session, err)
 		}
 		current.Annotation = amended
-		tx.Study = &current
-		tx.Change.Update = &current
+		tx.Study, tx.Change.Update = &current, &current
 		tx.Log(journal.Event{Kind: journal.Annotated}, amended)
 		return amended, nil
 	})
@@ -165,13 +160,13 @@ func (s *studies) AnnotateStudy(ctx context.Context, ref string, amendment trial
 // and returns what they are then. The error is not_found if there is no such
 // trial, or invalid and names every fault of the amendment.
 func (s *studies) AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error) {
-	return s.annotate(ctx, ref, func(tx *session.Transaction) (trial.Annotation, error) {
+	return registry.Update(ctx, s.sessions, ref, func(tx *session.Transaction) (trial.Annotation, error) {
 		t, err := tx.Session.Trial(number)
-		if err != nil {
-			return trial.Annotation{}, err
+		if err == nil {
+			t.Annotation, err = t.Annotation.Amended(amendment)
 		}
-		if t.Annotation, err = t.Annotation.Amended(amendment); err != nil {
-			return t.Annotation, err
+		if err != nil {
+			return t.Annotation, session.Refusal(tx.Session, err)
 		}
 		tx.Stage(t)
 		tx.Log(journal.Event{Kind: journal.Annotated, Trial: t.ID}, t.Annotation)
@@ -179,53 +174,24 @@ func (s *studies) AnnotateTrial(ctx context.Context, ref string, number int, ame
 	})
 }
 
-// annotate runs one change of an annotation. What the study decides does not
-// depend on it.
-func (s *studies) annotate(ctx context.Context, ref string, amend func(*session.Transaction) (trial.Annotation, error)) (trial.Annotation, error) {
-	r, err := s.sessions.Locked(ctx, ref)
-	if err != nil {
-		return trial.Annotation{}, err
-	}
-	defer r.Leave()
-	tx := r.Begin()
-	amended, err := amend(tx)
-	if err != nil {
-		return trial.Annotation{}, session.Refusal(r, err)
-	}
-	if err := s.sessions.Commit(ctx, tx, &amended); err != nil {
-		return trial.Annotation{}, err
-	}
-	return amended, nil
-}
-
 // Enqueue makes the study try configurations before anything its search
 // proposes: all of them, or none if one does not fit. They count toward
 // stop.trials. A study that is over, or has no trial left for them, is a
 // conflict.
 func (s *studies) Enqueue(ctx context.Context, ref string, request protocol.EnqueueRequest) (protocol.EnqueueReply, error) {
-	r, err := s.sessions.Locked(ctx, ref)
-	if err != nil {
-		return protocol.EnqueueReply{}, err
-	}
-	defer r.Leave()
-	name := r.Study.Definition.Name
-	if r.Study.Status.Over() {
-		return protocol.EnqueueReply{}, problem.New(problem.Conflict,
-			"study %s is %s: nothing can be enqueued; create a study with the configurations as search.initial", name, r.Study.Status)
-	}
-	tx := r.Begin()
-	for i, configuration := range request.Configurations {
-		if _, err := tx.Search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
-			tx.Abandon()
-			return protocol.EnqueueReply{}, inRequest(err, i)
+	return registry.Update(ctx, s.sessions, ref, func(tx *session.Transaction) (reply protocol.EnqueueReply, err error) {
+		name, status := tx.Session.Study.Definition.Name, tx.Session.Study.Status
+		if status.Over() {
+			return reply, problem.New(problem.Conflict,
+				"study %s is %s: nothing can be enqueued; create a study with the configurations as search.initial", name, status)
 		}
-	}
-	reply := protocol.EnqueueReply{Study: name, Enqueued: len(request.Configurations)}
-	reply.Waiting = r.Enqueued()
-	if err := s.sessions.Commit(ctx, tx, &reply); err != nil {
-		return protocol.EnqueueReply{}, err
-	}
-	return reply, nil
+		for i, configuration := range request.Configurations {
+			if _, err := tx.Search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {
+				return reply, inRequest(err, i)
+			}
+		}
+		return protocol.EnqueueReply{Study: name, Enqueued: len(request.Configurations), Waiting: tx.Session.Enqueued()}, nil
+	})
 }
 
 // inRequest says which configuration of the request an error is about.

@@ -289,7 +289,7 @@ func (d *durability) made(replace ...string) (view protocol.StudyView) {
 		d.t.Fatal(err)
 	}
 	d.call("a study is made", func() (any, error) {
-		view, err = d.service.CreateStudy(d.ctx, def)
+		view, err = d.service.CreateWarm(d.ctx, def, nil)
 		return view, err
 	})
 	return view

@@ -138,7 +138,7 @@ func TestInitialThatDoesNotFitCreatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	def.Search.Initial = []space.Configuration{{"x": space.Float(7)}}
-	if _, err := w.service.CreateStudy(w.ctx, def); err == nil || !strings.Contains(err.Error(), "search.initial[0]") {
+	if _, err := w.service.CreateWarm(w.ctx, def, nil); err == nil || !strings.Contains(err.Error(), "search.initial[0]") {
 		t.Errorf("created, or: %v", err)
 	}
 	if _, err := w.service.Study(w.ctx, "example"); !problem.Is(err, problem.NotFound) {

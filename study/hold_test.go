@@ -130,7 +130,7 @@ func TestATrialWaitsForNobodyWhoIsTaken(t *testing.T) {
 			t.Errorf("%s: the old worker has it", name)
 		}
 		test.take(s, &now)
-		s.allocator.ReleaseHolds(now, s.isQueued)
+		s.allocator.ReleaseHolds(now, s.sessions.IsQueued)
 		if goes := len(s.allocator.Holds()) == 0; goes != test.goes {
 			t.Errorf("%s: let go is %v", name, goes)
 		}
@@ -161,11 +161,11 @@ func TestAKeptTrialIsForItsMachineForAWhile(t *testing.T) {
 			t.Errorf("%s, for which %d is meant, gets %d, %t; want %d", test.worker, test.meant, number, found, test.want)
 		}
 	}
-	if s.allocator.ReleaseHolds(now, s.isQueued) {
+	if s.allocator.ReleaseHolds(now, s.sessions.IsQueued) {
 		t.Error("it is let go at once")
 	}
 	now = now.Add(allocator.HoldSpan)
-	if !s.allocator.ReleaseHolds(now, s.isQueued) {
+	if !s.allocator.ReleaseHolds(now, s.sessions.IsQueued) {
 		t.Error("it is never let go")
 	}
 	if number, _ := r.NextQueued(now, "other", allocator.Next, heldOf(s, r)); number != 4 {

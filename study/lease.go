@@ -24,10 +24,10 @@ import (
 // leases lease trials to workers, renew the leases and take the results.
 type leases struct {
 	parts
-	logs      journal.LogStore
-	scheduler *scheduler.Scheduler // locked before a session
-	truth     *groundtruth.Base
-	uploads   *upload.Uploads // what was sent, and may be committed
+	logs            journal.LogStore
+	scheduler       *scheduler.Scheduler // locked before a session
+	truth           *groundtruth.Base
+	*upload.Uploads // what was sent, and may be committed
 	*sharing
 
 	mutex sync.Mutex           // guards turns

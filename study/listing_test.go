@@ -185,7 +185,7 @@ func BenchmarkTrials(b *testing.B) {
 		b.Fatal(err)
 	}
 	ctx := b.Context()
-	created, err := service.CreateStudy(ctx, def)
+	created, err := service.CreateWarm(ctx, def, nil)
 	if err == nil {
 		_, err = service.RegisterWorker(ctx, protocol.WorkerRegistration{ID: "worker-1", Name: "worker-1", Slots: 1})
 	}

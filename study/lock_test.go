@@ -35,7 +35,7 @@ func TestALeaseTakesTheAllocatorsLockThreeTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CreateStudy(t.Context(), def); err != nil {
+	if _, err := s.CreateWarm(t.Context(), def, nil); err != nil {
 		t.Fatal(err)
 	}
 	for worker, elastic := range map[string]bool{"worker-1": false, "worker-2": true} {

@@ -2,7 +2,6 @@ package study
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -15,24 +14,6 @@ import (
 	"github.com/tandem-tune/tandem/workers/scheduler"
 	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
-
-// reschedule has running trials migrate or exchange places, as the scheduler decides.
-func (s *Service) reschedule(ctx context.Context) {
-	migrations, exchanges := s.scheduler.Reschedule(ctx)
-	for _, one := range migrations {
-		if s.allocator.Start(one) {
-			s.options.Logger.Info("a trial is to move", "trial", one.Trial, "why", one.Record.Why)
-		}
-	}
-	for _, one := range exchanges {
-		if !s.allocator.Exchange(one.Both, one.Wait) {
-			continue
-		}
-		for _, each := range one.Both {
-			s.options.Logger.Info("two trials are to change places", "trial", each.Trial, "why", each.Record.Why)
-		}
-	}
-}
 
 // orMove has the holder of a trial that has reported give it back for another
 // machine, if that waits still and may have it, unless it is told something else.
@@ -74,18 +55,6 @@ func (s *leases) hold(tx *session.Transaction) {
 	if tx.Held && s.allocator.Hold(tx.Migration, tx.Now) {
 		tx.Undo = append(tx.Undo, func() { s.allocator.ReleaseHold(tx.Migration.Trial) })
 	}
-}
-
-// isQueued reports whether the trial waits.
-func (s *Service) isQueued(id trial.ID) bool {
-	study, number := registry.StudyOf(id)
-	r := s.sessions.InMemory(study)
-	if r == nil {
-		return false
-	}
-	r.Lock()
-	defer r.Unlock()
-	return slices.Contains(r.Queue, number)
 }
 
 // resumeMigrations goes on with the migrations that were under way when the server

@@ -27,6 +27,7 @@ import (
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/analysis"
+	"github.com/tandem-tune/tandem/study/duties"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/poolview"
 	"github.com/tandem-tune/tandem/study/ranking"
@@ -96,6 +97,7 @@ type parts struct {
 type Service struct {
 	parts
 	scheduler *scheduler.Scheduler
+	on        duties.On
 
 	*studies
 	*queries
@@ -127,10 +129,11 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	s.queries = &queries{s.parts, logs}
 	s.studies = &studies{s.parts, warmstart.Earlier{Look: s.Look, Store: store}}
 	s.scheduler = scheduler.New(scheduled{s.sessions, s.waits}, s.allocator, options.Now)
+	s.on = duties.On{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, Approximation: s.approximation, Store: store, Logger: options.Logger, Term: options.leaseTerm()}
 	truth := groundtruth.New(store, options.Similarity)
 	s.knowledge = &knowledge{s.parts, truth, gate.New()}
 	s.leases = &leases{
-		parts: s.parts, logs: logs, scheduler: s.scheduler, truth: truth, uploads: upload.New(options.Now),
+		parts: s.parts, logs: logs, scheduler: s.scheduler, truth: truth, Uploads: upload.New(options.Now),
 		sharing: &sharing{s.parts, gate.New()}, turns: make(map[string]gate.Gate),
 	}
 	s.serve(truth)
@@ -178,20 +181,39 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
+// Tick does what time alone makes due: it takes trials back from silent
+// workers, ends studies whose time is up, lets trials make way for others, keeps
+// the rules of the pool, and now and then has running trials move to a better
+// machine. The caller runs it every second.
+func (s *Service) Tick(ctx context.Context) error {
+	now := s.options.Now()
+	before, expired := s.allocator.Tick(now)
+	s.gpus.Connect(s.allocator.GPUTypes())
+
+	var failures []error
+	for _, lease := range expired {
+		s.options.Logger.Warn("lease expired", "trial", lease.Trial, "worker", lease.Worker)
+		if err := s.expire(ctx, lease); err != nil {
+			failures = append(failures, fmt.Errorf("expire the lease of trial %s: %w", lease.Trial, err))
+		}
+	}
+	duties.Wake{On: s.on}.Do(now)
+	s.ForgetUploads()
+	duties.Approximation{On: s.on}.Do(now)
+	duties.Preemption{On: s.on}.Do(now)
+	failures = append(failures, s.Keep(ctx, before, now, false), duties.Approximation{On: s.on}.Save(ctx, now, false))
+	s.allocator.WakeSkipped(now)
+	duties.Migration{On: s.on}.Do(ctx)
+	failures = append(failures, duties.Deadlines{On: s.on}.Do(ctx, now), duties.Rest{On: s.on}.Do(ctx, now))
+	duties.Eviction{On: s.on}.Do(now)
+	return errors.Join(failures...)
+}
+
 // Close stores a snapshot of every search, so that the next start replays
 // nothing and may be another version, and the studies' time so far.
 func (s *Service) Close(ctx context.Context) error {
-	var failures []error
 	now := s.options.Now()
-	if err := s.Keep(ctx, now, now, true); err != nil {
-		failures = append(failures, err)
-	}
-	if err := s.saveGPUs(ctx, true); err != nil {
-		failures = append(failures, err)
-	}
-	if err := s.keepResponses(ctx, now, true); err != nil {
-		failures = append(failures, err)
-	}
+	failures := []error{s.Keep(ctx, now, now, true), s.saveGPUs(ctx, true), duties.Approximation{On: s.on}.Save(ctx, now, true)}
 	for r := range s.sessions.Each() {
 		if err := r.Close(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("close study %s: %w", r.Study.Definition.Name, err))
@@ -211,11 +233,6 @@ func (o *Options) timing() protocol.Timing {
 // Receipt returns the answer of an earlier call with the key, if there is one.
 func (s *Service) Receipt(ctx context.Context, key, request string) (json.RawMessage, bool, error) {
 	return s.sessions.Receipt(ctx, key, request)
-}
-
-// Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
-func (s *Service) Uploaded(ctx context.Context, sha256 string, bytes int64) {
-	s.uploads.Note(ctx, sha256, bytes)
 }
 
 // loadPool reads what is stored of the pool and of what trainings on it took.

@@ -6,6 +6,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/duties"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
@@ -38,7 +39,8 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 	delete(s.turns, worker)
 	s.leases.mutex.Unlock()
 	own := context.WithoutCancel(access.WithCaller(registry.Unkeyed(ctx), access.Caller{}))
-	if err := s.restThose(own, func(r *session.Session) bool { return asked[r.ID] }); err != nil {
+	rest := duties.Rest{On: s.on}
+	if err := rest.Those(own, func(r *session.Session) bool { return asked[r.ID] }); err != nil {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
 	}
 	return nil

@@ -61,7 +61,7 @@ func (w *world) create(replace ...string) protocol.StudyView {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	view, err := w.service.CreateStudy(w.ctx, def)
+	view, err := w.service.CreateWarm(w.ctx, def, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func newRun(t *testing.T) ([]history.Operation, history.Books) {
 	})
 	def, err := studyfile.Parse([]byte(studyFile), studyfile.YAML)
 	r.must(err)
-	created, err := r.service.CreateStudy(t.Context(), def)
+	created, err := r.service.CreateWarm(t.Context(), def, nil)
 	r.must(err)
 	r.id = created.ID
 	_, err = r.service.RegisterWorker(t.Context(), protocol.WorkerRegistration{ID: worker, Name: worker, Slots: 1})

@@ -78,7 +78,7 @@ func newAgain(ctx context.Context, books history.Books) (*again, error) {
 		a.reports[numbers[event.Trial]][report.Epoch] = report
 	}
 	a.service = study.New(a.store, a.store, study.Options{Now: time.Now, Random: func() uint64 { return 1 }})
-	created, err := a.service.CreateStudy(ctx, books.Definition)
+	created, err := a.service.CreateWarm(ctx, books.Definition, nil)
 	if err != nil {
 		return nil, err
 	}

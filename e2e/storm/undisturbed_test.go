@@ -44,7 +44,7 @@ func harmedBooks(t *testing.T) history.Books {
 	})
 	def, err := studyfile.Parse([]byte(studyFile), studyfile.YAML)
 	must(err)
-	created, err := service.CreateStudy(ctx, def)
+	created, err := service.CreateWarm(ctx, def, nil)
 	must(err)
 	workers := []string{"worker-0001", "worker-0002"}
 	for _, worker := range workers {

@@ -147,23 +147,34 @@ func (s *Registry) overtaken(ctx context.Context, refused error, answer any) err
 	return json.Unmarshal(stored, answer)
 }
 
-// Change runs one change of a study's status.
-func (s *Registry) Change(ctx context.Context, ref string, decide func(*session.Transaction, journal.Study) error) (protocol.StudyView, error) {
+// Update makes the change of a study that decide gathers, and returns the answer. An error of
+// decide is passed on.
+func Update[T any](ctx context.Context, s *Registry, ref string, decide func(*session.Transaction) (T, error)) (answer T, err error) {
 	r, err := s.Locked(ctx, ref)
 	if err != nil {
-		return protocol.StudyView{}, err
+		return answer, err
 	}
 	defer r.Leave()
 	tx := r.Begin()
-	if err := decide(tx, r.Study); err != nil {
+	decided, err := decide(tx)
+	if err != nil {
 		tx.Abandon()
-		return protocol.StudyView{}, err
+		return answer, err
 	}
-	view := tx.View()
-	if err := s.Commit(ctx, tx, &view); err != nil {
-		return protocol.StudyView{}, err
+	if err := s.Commit(ctx, tx, &decided); err != nil {
+		return answer, err
 	}
-	return view, nil
+	return decided, nil
+}
+
+// Change runs one change of a study's status.
+func (s *Registry) Change(ctx context.Context, ref string, decide func(*session.Transaction, journal.Study) error) (protocol.StudyView, error) {
+	return Update(ctx, s, ref, func(tx *session.Transaction) (view protocol.StudyView, err error) {
+		if err = decide(tx, tx.Session.Study); err == nil {
+			view = tx.View()
+		}
+		return view, err
+	})
 }
 
 // ChangeDue makes a change to each study for which it is due, while it is. what says what

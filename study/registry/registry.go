@@ -252,3 +252,15 @@ func (s *Registry) Summary(ctx context.Context, id string) (protocol.StudyView, 
 	}
 	return view, err
 }
+
+// IsQueued reports whether the trial waits.
+func (s *Registry) IsQueued(id trial.ID) bool {
+	study, number := StudyOf(id)
+	r := s.InMemory(study)
+	if r == nil {
+		return false
+	}
+	r.Lock()
+	defer r.Unlock()
+	return slices.Contains(r.Queue, number)
+}

@@ -144,7 +144,7 @@ func (tx *Transaction) lease(t trial.Trial, reason string) (*trial.Trial, error)
 	rung := tx.Session.Ladder[t.Rung]
 	if t.ResumesAt(rung) {
 		t.Resumes++
-		reason = resumeReason(reason, t, rung)
+		reason += fmt.Sprintf("; resumes at epoch %d from the checkpoint of epoch %d", t.NextEpoch(rung), t.Checkpoint.Epoch)
 	}
 	t, why := tx.Here.place(t, tx.Session)
 	if why != "" {
@@ -152,10 +152,6 @@ func (tx *Transaction) lease(t trial.Trial, reason string) (*trial.Trial, error)
 	}
 	t, err := tx.state(t, trial.Leased, reason)
 	return &t, err
-}
-
-func resumeReason(reason string, t trial.Trial, rung budget.Rung) string {
-	return fmt.Sprintf("%s; resumes at epoch %d from the checkpoint of epoch %d", reason, t.NextEpoch(rung), t.Checkpoint.Epoch)
 }
 
 // takePart gives a trial that is leased the part of a GPU that was kept for it;

@@ -1,11 +1,12 @@
 package studyfile
 
 import (
-	"github.com/tandem-tune/tandem/study/studyfile/tree"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
 const (

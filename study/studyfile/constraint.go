@@ -1,9 +1,10 @@
 package studyfile
 
 import (
+	"math"
+
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
-	"math"
 )
 
 // maxConstraints bounds what is computed of each result.

@@ -1,9 +1,10 @@
 package studyfile
 
 import (
+	"strings"
+
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
-	"strings"
 )
 
 // preset is an objective with a name of its own: the cost of training and of

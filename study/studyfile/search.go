@@ -3,12 +3,13 @@ package studyfile
 import (
 	"math"
 
+	"slices"
+
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search/cmaes"
 	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
-	"slices"
 )
 
 // readSearch reads how configurations are chosen, with the defaults filled in; eta

@@ -1,9 +1,10 @@
 package studyfile
 
 import (
+	"slices"
+
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
-	"slices"
 )
 
 // maxEarlier bounds the earlier studies that a study begins with.

@@ -41,8 +41,8 @@ func New(now func() time.Time) *Uploads {
 	return &Uploads{now: now, sent: make(map[string][]upload)}
 }
 
-// Note notes that the caller has sent all bytes of an artifact, which is stored.
-func (u *Uploads) Note(ctx context.Context, sha256 string, bytes int64) {
+// Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
+func (u *Uploads) Uploaded(ctx context.Context, sha256 string, bytes int64) {
 	holder, now := access.CallerOf(ctx).Holder, u.now()
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -53,8 +53,8 @@ func (u *Uploads) Note(ctx context.Context, sha256 string, bytes int64) {
 	u.sent[holder] = append(list, upload{sha256, bytes, now})
 }
 
-// Forget drops what has waited for too long.
-func (u *Uploads) Forget() {
+// ForgetUploads drops what has waited for too long.
+func (u *Uploads) ForgetUploads() {
 	before := u.now().Add(-Life)
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -78,11 +78,11 @@ func (u *Uploads) of(holder, artifact string, since time.Time) (bytes int64, fou
 	return 0, false
 }
 
-// Check refuses a checkpoint of bytes that the caller has not shown to have:
+// CheckUpload refuses a checkpoint of bytes that the caller has not shown to have:
 // it must have sent them in full, or they are a checkpoint of the trial already,
 // which a child has from its parent. The answer does not tell whether others have
 // such an artifact.
-func (u *Uploads) Check(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
+func (u *Uploads) CheckUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
 	caller := access.CallerOf(ctx)
 	if caller.Holder == "" { // the program itself
 		return nil

@@ -67,7 +67,7 @@ func measured(b *testing.B, trials int) *stage {
 		b.Fatal(err)
 	}
 	ctx := b.Context()
-	view, err := s.studies.CreateStudy(ctx, parsed)
+	view, err := s.studies.CreateWarm(ctx, parsed, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func (n *night) create(lines ...string) string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	view, err := n.studies.CreateStudy(n.t.Context(), def)
+	view, err := n.studies.CreateWarm(n.t.Context(), def, nil)
 	if err != nil {
 		n.t.Fatal(err)
 	}

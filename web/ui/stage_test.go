@@ -161,7 +161,7 @@ func (s *stage) create(file string) protocol.StudyView {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	view, err := s.studies.CreateStudy(s.t.Context(), def)
+	view, err := s.studies.CreateWarm(s.t.Context(), def, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (s *stage) users(name string) protocol.StudyView {
 		s.t.Fatal(err)
 	}
 	ctx := access.WithCaller(s.t.Context(), access.Caller{Owner: "browser", Sight: access.Own, Holder: "user:browser"})
-	view, err := s.studies.CreateStudy(ctx, def)
+	view, err := s.studies.CreateWarm(ctx, def, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
