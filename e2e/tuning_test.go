@@ -129,6 +129,9 @@ func TestASavingIsMeasuredOrNotClaimed(t *testing.T) {
 			here, folder := newSite(t), t.TempDir()
 			here.worker("--slots", "1")
 			for _, name := range []string{"first", "second"} {
+				if name == "second" && !one.saves {
+					continue // the first one's 72 epochs had room for a claim
+				}
 				all, _, _ := epochsOf(t, here, newTunedStudy(t, folder, name, "threads.py", one.times), name)
 				told := here.must("study", "show", name)
 				t.Logf("%s: %v", name, all)

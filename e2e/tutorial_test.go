@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -56,12 +57,18 @@ func classroom(t *testing.T) string {
 	return place
 }
 
+// ports counts those that tests were given, from a place of this run's own.
+var ports atomic.Int64
+
+func init() { ports.Store(rand.Int64N(10000)) }
+
 // freePort is one that nobody listens on, below those that the kernel gives to
-// clients.
+// clients. No other test of this run gets it: between this and the server's start
+// nobody holds it.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		port := 20000 + rand.IntN(10000)
+		port := 20000 + int(ports.Add(1))%10000
 		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			if err := listener.Close(); err != nil {
 				t.Fatal(err)
