@@ -232,13 +232,13 @@ func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 	if !slices.Equal(methods, []string{"a", "b", "c"}) || !slices.Equal(average, []float64{1.5, 3, 1.5}) || places != 4 {
 		t.Errorf("%v have the ranks %v over %d runs", methods, average, places)
 	}
-	if better, worse, p := r.compare("a", "b", 1); better != 4 || worse != 0 || p != 0.125 {
-		t.Errorf("a against b: %d better, %d worse, p = %v", better, worse, p)
+	if c := r.compare("a", "b", 1); c != (comparison{4, 0, 0.125, 0.125}) {
+		t.Errorf("a against b: %+v", c)
 	}
-	if better, worse, p := r.compare("a", "slow", 1); better != 0 || worse != 1 || p != 1 {
-		t.Errorf("a against slow: %d better, %d worse, p = %v", better, worse, p)
+	if c := r.compare("a", "slow", 1); c != (comparison{0, 1, 1, 1}) {
+		t.Errorf("a against slow: %+v", c)
 	}
-	if better, worse, _ := r.compare("a", "b", 0.05); better+worse != 0 {
+	if c := r.compare("a", "b", 0.05); c.better+c.worse != 0 {
 		t.Error("there is a difference before anything was measured")
 	}
 	timed := r.runs[0]
@@ -252,7 +252,7 @@ func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 	r.print(&printed)
 	for _, line := range []string{
 		"| b | 4 | 0.200 (0.200 to 0.200) | 0.200 (0.200 to 0.200) | 0.200 (0.200 to 0.200) |",
-		"| a | 1.50 | 1.50 | 1.50 |", "| b | 4, 0, p = 1 | 4, 0, p = 1 | 4, 0, p = 1 |", "a against: better, worse, p (Holm)",
+		"| a | 1.50 | 1.50 | 1.50 |", "| b | 4, 0, p = 1 (1) | 4, 0, p = 1 (1) | 4, 0, p = 1 (1) |", "a against: better, worse, p by space and seed (by run; both Holm)",
 	} {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q is not in the report:\n%s", line, printed.String())

@@ -221,44 +221,57 @@ func (r report) printRanks(w io.Writer, title string) {
 	}
 }
 
-// compare is the comparison of two methods at the places where both were run.
-func (r report) compare(first, other string, share float64) (better, worse int, p float64) {
+// comparison is one of two methods at the places where both were run.
+type comparison struct {
+	better, worse     int
+	clustered, single float64 // p-values, see [differences.chance]
+}
+
+func (r report) compare(first, other string, share float64) comparison {
 	ours, theirs := r.regrets(first, share), r.regrets(other, share)
-	var differences []float64
-	for at, regret := range theirs {
-		mine, run := ours[at]
-		if !run {
-			continue
-		}
-		differences = append(differences, mine-regret)
-		switch {
-		case mine < regret:
-			better++
-		case mine > regret:
-			worse++
+	var c comparison
+	var found differences
+	of := spaces(r.tables)
+	for _, t := range r.tables {
+		for _, seed := range r.seeds() {
+			at := place{t.name, seed}
+			mine, run := ours[at]
+			regret, also := theirs[at]
+			if !run || !also {
+				continue
+			}
+			found.add(draws{of[t.name], seed}, mine-regret)
+			switch {
+			case mine < regret:
+				c.better++
+			case mine > regret:
+				c.worse++
+			}
 		}
 	}
-	return better, worse, wilcoxon(differences)
+	c.clustered, c.single = found.chance()
+	return c
 }
 
 // printComparison corrects the p-values of its table for their number, by Holm.
+// Behind each stands, in brackets, what it would be if runs shared nothing.
 func (r report) printComparison(w io.Writer, title string) {
 	methods := r.methods()
-	header(w, methods[0]+" against"+title+": better, worse, p (Holm)", "10%", "30%", "100%")
-	var counts [][2]int
-	var chances []float64
+	header(w, methods[0]+" against"+title+": better, worse, p by space and seed (by run; both Holm)", "10%", "30%", "100%")
+	var all []comparison
+	var clustered, single []float64
 	for _, other := range methods[1:] {
 		for _, share := range shares() {
-			better, worse, p := r.compare(methods[0], other, share)
-			counts, chances = append(counts, [2]int{better, worse}), append(chances, p)
+			c := r.compare(methods[0], other, share)
+			all, clustered, single = append(all, c), append(clustered, c.clustered), append(single, c.single)
 		}
 	}
-	chances = holm(chances)
+	clustered, single = holm(clustered), holm(single)
 	for i, other := range methods[1:] {
 		var cells []string
 		for k := range shares() {
 			at := i*len(shares()) + k
-			cells = append(cells, fmt.Sprintf("%d, %d, p = %.2g", counts[at][0], counts[at][1], chances[at]))
+			cells = append(cells, fmt.Sprintf("%d, %d, p = %.2g (%.2g)", all[at].better, all[at].worse, clustered[at], single[at]))
 		}
 		fmt.Fprintf(w, "| %s | %s |\n", other, strings.Join(cells, " | "))
 	}

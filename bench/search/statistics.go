@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 )
 
 func mean(values []float64) float64 {
@@ -128,4 +129,49 @@ func tail(rank []float64, sum float64) float64 {
 		p += chance[twice]
 	}
 	return p
+}
+
+// draws is what runs on several tasks share: with one seed a method draws the
+// same first configurations on every task of one space.
+type draws struct {
+	space string
+	seed  uint64
+}
+
+// spaces has the space of each table, by the table's name.
+func spaces(tables []*table) map[string]string {
+	found := map[string]string{}
+	for _, t := range tables {
+		for _, p := range t.definition.Space.Parameters {
+			found[t.name] += p.Name + " " + strconv.FormatFloat(p.Low, 'g', -1, 64) + " " + strconv.FormatFloat(p.High, 'g', -1, 64) + "\n"
+		}
+	}
+	return found
+}
+
+// differences are of pairs of runs, in order, by the draws that the pairs share.
+type differences struct {
+	order []draws
+	pairs map[draws][]float64
+}
+
+func (d *differences) add(at draws, difference float64) {
+	if d.pairs == nil {
+		d.pairs = map[draws][]float64{}
+	}
+	if _, known := d.pairs[at]; !known {
+		d.order = append(d.order, at)
+	}
+	d.pairs[at] = append(d.pairs[at], difference)
+}
+
+// chance is Wilcoxon's p-value that there is no difference, of the means of
+// pairs that share their draws. single takes every pair for one by itself: where
+// tasks share draws, it is too small.
+func (d *differences) chance() (clustered, single float64) {
+	var means, all []float64
+	for _, at := range d.order {
+		means, all = append(means, mean(d.pairs[at])), append(all, d.pairs[at]...)
+	}
+	return wilcoxon(means), wilcoxon(all)
 }

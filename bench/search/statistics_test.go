@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/space"
 )
 
 func TestRanks(t *testing.T) {
@@ -82,5 +87,61 @@ func TestWilcoxon(t *testing.T) {
 				t.Errorf("p = %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// studies makes up runs of two methods on eight tasks of one space and a task of
+// another, with 12 seeds. What a method draws with a seed tells on all tasks of
+// a space, and each task adds a little by itself. The first is better by effect.
+func studies(r *rand.Rand, effect float64) report {
+	var made report
+	for task := range 9 {
+		low := float64(task / 8)
+		made.tables = append(made.tables, &table{name: fmt.Sprint("task", task), definition: definition.Definition{Space: space.Space{
+			Parameters: []space.Parameter{{Name: "x", Type: space.FloatType, Low: low, High: 2}},
+		}}})
+	}
+	for seed := range uint64(12) {
+		for method, better := range map[string]float64{"a": effect, "b": 0} {
+			shared := r.NormFloat64()
+			for task, one := range made.tables {
+				if task == 8 {
+					shared = r.NormFloat64()
+				}
+				regret := 5 + shared + 0.5*r.NormFloat64() - better
+				made.runs = append(made.runs, finished{method: method, problem: one.name, seed: seed, budget: 1, marks: []mark{{1, 1, regret}}})
+			}
+		}
+	}
+	return made
+}
+
+// A placebo: of two equal methods, one in twenty comparisons may find the other
+// better. Taking every run for one by itself finds it in about half.
+func TestMethodsThatAreEqualAreHardlyEverToldApart(t *testing.T) {
+	const placebos = 1000
+	r := rand.New(rand.NewPCG(1, 2))
+	clustered, single, found := 0, 0, 0
+	for range placebos {
+		c := studies(r, 0).compare("a", "b", 1)
+		if c.clustered < 0.05 {
+			clustered++
+		}
+		if c.single < 0.05 {
+			single++
+		}
+		if studies(r, 1).compare("a", "b", 1).clustered < 0.05 {
+			found++
+		}
+	}
+	t.Logf("of %d placebos %d are rejected, by run %d; of as many effects %d are found", placebos, clustered, single, found)
+	if clustered < placebos*3/100 || clustered > placebos*7/100 {
+		t.Errorf("%d of %d placebos are rejected at 5%%", clustered, placebos)
+	}
+	if single < placebos/5 {
+		t.Errorf("by run only %d of %d placebos are rejected: the runs share too little for this test to show anything", single, placebos)
+	}
+	if found < placebos*8/10 {
+		t.Errorf("an effect of a deviation is found in %d of %d", found, placebos)
 	}
 }

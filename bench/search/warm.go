@@ -144,7 +144,7 @@ func runWarm(ctx context.Context, tables []*table, o options) error {
 			}
 		}
 	}
-	return printWarm(os.Stdout, all, o)
+	return printWarm(os.Stdout, all, o, spaces(tables))
 }
 
 func (o options) warmRuns(ctx context.Context, t *table, tables []*table, s setup) ([]warmRuns, error) {
@@ -188,17 +188,17 @@ var warmShares = [...]float64{0.1, 0.3, 1}
 
 // printWarm prints, for each method and kind of prior, the mean regret without
 // and with it over all problems and seeds, and the p-value of the difference.
-func printWarm(out io.Writer, all []warmRuns, o options) error {
+func printWarm(out io.Writer, all []warmRuns, o options, of map[string]string) error {
 	for _, kind := range warms() {
 		fmt.Fprintf(out, "%-10s %s\n", kind.name, kind.is)
 	}
-	fmt.Fprintf(out, "\n%d seeds, %g full trainings, %d results of elsewhere; mean regret without > with, and p of the difference (Wilcoxon, paired)\n\n", o.seeds, o.trainings, priorRows)
+	fmt.Fprintf(out, "\n%d seeds, %g full trainings, %d results of elsewhere; mean regret without > with, and p of the difference (Wilcoxon, paired, by space and seed; in brackets by run)\n\n", o.seeds, o.trainings, priorRows)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "METHOD\tPRIOR\tPROBLEM\t10%\t30%\t100%\tTHE SAME END")
 	groups := map[string]warmRuns{}
 	var order []string
 	for _, runs := range all {
-		fmt.Fprintln(w, runs.line(runs.problem))
+		fmt.Fprintln(w, runs.line(runs.problem, of))
 		key := runs.method + "\t" + runs.kind
 		sum, known := groups[key]
 		if !known {
@@ -209,22 +209,23 @@ func printWarm(out io.Writer, all []warmRuns, o options) error {
 		groups[key] = sum
 	}
 	for _, key := range order {
-		fmt.Fprintln(w, groups[key].line("all"))
+		fmt.Fprintln(w, groups[key].line("all", of))
 	}
 	return w.Flush()
 }
 
-func (r warmRuns) line(problem string) string {
+func (r warmRuns) line(problem string, of map[string]string) string {
 	cells := []string{r.method, r.kind, problem}
 	for _, share := range warmShares {
 		without, with := 0.0, 0.0
-		var differences []float64
+		var found differences
 		for i := range r.with {
 			before, after := r.without[i].regretAt(share), r.with[i].regretAt(share)
 			without, with = without+before/float64(len(r.with)), with+after/float64(len(r.with))
-			differences = append(differences, after-before)
+			found.add(draws{of[r.without[i].problem], r.without[i].seed}, after-before)
 		}
-		cells = append(cells, fmt.Sprintf("%.3f > %.3f (p %.2g)", without, with, wilcoxon(differences)))
+		clustered, single := found.chance()
+		cells = append(cells, fmt.Sprintf("%.3f > %.3f, p %.2g (%.2g)", without, with, clustered, single))
 	}
 	return strings.Join(append(cells, r.worth()), "\t")
 }
