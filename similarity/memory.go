@@ -52,9 +52,10 @@ func NewMemory(options Options) *Memory {
 	return &Memory{options: options, records: map[string]Record{}, models: map[string]*model{}}
 }
 
-// Put adds the record, or replaces the one with its ID. Beyond the limit the
-// oldest record of the most crowded kind is dropped: of those with the same
-// first configuration and in the same cluster.
+// Put adds the record, or replaces the one with its ID. Beyond the limit another
+// record of the most crowded kind is dropped: of those with the same first
+// configuration and in the same cluster the oldest that compares no configurations,
+// else the oldest.
 func (m *Memory) Put(r Record) {
 	m.records[r.ID] = clone(r)
 	for _, key := range keys(r) {
@@ -64,7 +65,7 @@ func (m *Memory) Put(r Record) {
 		}
 	}
 	for len(m.records) > m.options.Limit {
-		m.drop(m.mostCrowded())
+		m.drop(m.mostCrowded(r.ID))
 	}
 }
 
@@ -75,8 +76,9 @@ func (m *Memory) Len() int { return len(m.records) }
 func (m *Memory) Records() []Record { return m.inOrder(maps.Keys(m.records)) }
 
 // Kin returns the records of the same study, and those of other studies with the
-// same script, without the one named by except; each the oldest first, at most limit
-// of them, the newest. They are not to be changed.
+// same script, without the record itself; each the oldest first, at most limit of
+// them: the newest that compare configurations, and with what is left of the limit
+// the newest of the others. They are not to be changed.
 func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
 	for id, r := range m.records {
 		switch {
@@ -88,8 +90,11 @@ func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
 		}
 	}
 	for _, list := range []*[]Record{&study, &script} {
+		if len(*list) > limit {
+			slices.SortFunc(*list, dispensable)
+			*list = (*list)[len(*list)-limit:]
+		}
 		slices.SortFunc(*list, older)
-		*list = (*list)[max(0, len(*list)-limit):]
 	}
 	return study, script
 }
@@ -116,6 +121,18 @@ func older(a, b Record) int {
 	return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.ID, b.ID))
 }
 
+// dispensable orders records by what is lost with them: the first ones compare no
+// configurations, and of those alike the older one comes first.
+func dispensable(a, b Record) int {
+	compares := func(r Record) int {
+		if r.Compares() {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(compares(a), compares(b)), older(a, b))
+}
+
 func (m *Memory) drop(id string) {
 	delete(m.records, id)
 	for _, known := range m.models {
@@ -123,13 +140,17 @@ func (m *Memory) drop(id string) {
 	}
 }
 
-func (m *Memory) mostCrowded() string {
+// mostCrowded is the record to drop, another one than that which came last.
+func (m *Memory) mostCrowded(last string) string {
 	type kind struct {
 		configuration string
 		cluster       int
 	}
 	kinds := map[kind][]Record{}
-	for _, r := range m.records {
+	for id, r := range m.records {
+		if id == last {
+			continue
+		}
 		one := kind{cluster: unplaced}
 		if all := keys(r); len(all) > 0 {
 			one.configuration = all[0]
@@ -141,7 +162,7 @@ func (m *Memory) mostCrowded() string {
 	}
 	var crowd []Record
 	for _, list := range kinds {
-		list[0] = slices.MinFunc(list, older)
+		list[0] = slices.MinFunc(list, dispensable)
 		if len(list) > len(crowd) || len(list) == len(crowd) && older(list[0], crowd[0]) < 0 {
 			crowd = list
 		}

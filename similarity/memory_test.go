@@ -216,6 +216,35 @@ func TestTheMostCrowdedKindLosesItsOldest(t *testing.T) {
 	}
 }
 
+// A record that compares configurations stays where others that do not have to go, as
+// one of the runs that are asked for and as one of the records that are kept.
+func TestRecordsThatCompareOutliveTheOthers(t *testing.T) {
+	m := similarity.NewMemory(similarity.Options{Limit: 30})
+	of := func(run int, configurations ...system.Configuration) similarity.Record {
+		r := record(1, run, configurations...)
+		r.Script = "one script"
+		return r
+	}
+	for run := range 3 {
+		m.Put(of(run, threads(1), threads(2)))
+	}
+	for run := range 100 {
+		m.Put(of(10+run, threads(1)))
+	}
+	m.Put(of(200, threads(1), threads(2)))
+	_, script := m.Kin(similarity.Record{ID: "another", Script: "one script"}, 6)
+	var ids []string
+	for _, r := range script {
+		ids = append(ids, r.ID)
+	}
+	if want := []string{"1-run-0000", "1-run-0001", "1-run-0002", "1-run-0108", "1-run-0109", "1-run-0200"}; m.Len() != 30 || !slices.Equal(ids, want) {
+		t.Errorf("of %d records these are kin: %v, want %v", m.Len(), ids, want)
+	}
+	if _, script = m.Kin(similarity.Record{ID: "another", Script: "one script"}, 2); len(script) != 2 || script[0].ID != "1-run-0002" || script[1].ID != "1-run-0200" {
+		t.Errorf("two kin are %v, want the newest two that compare", script)
+	}
+}
+
 func TestRecordsAreTheOldestFirst(t *testing.T) {
 	m := similarity.NewMemory(similarity.Options{})
 	for _, run := range []int{5, 1, 4, 2} {

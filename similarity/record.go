@@ -30,6 +30,22 @@ type Record struct {
 	Cells []Cell `json:"cells" maxItems:"256"`
 }
 
+// Compares reports whether the run was timed under more than one configuration, so that
+// it teaches a ratio of costs.
+func (r Record) Compares() bool {
+	first := -1
+	for i, cell := range r.Cells {
+		switch {
+		case cell.Epochs == 0 && cell.Firsts == 0:
+		case first < 0:
+			first = i
+		case !cell.Configuration.Equal(r.Cells[first].Configuration):
+			return true
+		}
+	}
+	return false
+}
+
 // Cell is what a run showed under one system configuration beside as many other
 // trials. Logarithms are natural.
 type Cell struct {

@@ -102,6 +102,11 @@ var rules = []rule{
 		tests: []string{"./e2e -run TestTheSystemIsTunedWhileTrialsTrain"},
 	},
 	{
+		name:  "tuning: runs that compare nothing push out those that do",
+		edits: []edit{{"similarity/memory.go", "			slices.SortFunc(*list, dispensable)\n", "			slices.SortFunc(*list, older)\n"}},
+		tests: []string{"./similarity/reuse -run TestWhatComparesConfigurationsIsNotForgotten"},
+	},
+	{
 		name:  "tuning: no comparison with the default is made",
 		edits: []edit{{"similarity/reuse/control.go", "	case !settled || d.input.Left < 2", "	case !settled || d.input.Left >= 0"}},
 		tests: []string{"./e2e -run TestASavingIsMeasuredOrNotClaimed"},

@@ -177,7 +177,7 @@ func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Re
 	if d.input.Epoch.Features == nil || d.input.Epoch.First { // what a first epoch does may be its start's
 		return study, script
 	}
-	single := func(r similarity.Record) bool { return len(timedUnder(r)) < 2 }
+	single := func(r similarity.Record) bool { return !r.Compares() }
 	kin := slices.DeleteFunc(slices.Concat(script, study), single)
 	if !apart && memory.Akin(d.input.Epoch.Configuration, d.input.Epoch.Features, kin) {
 		return study, script

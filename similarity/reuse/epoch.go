@@ -170,8 +170,7 @@ func observed(record similarity.Record, objective system.Objective, within map[s
 func (e evidence) level(configuration system.Configuration) trial.Phase {
 	tells := func(records []similarity.Record) bool {
 		return slices.ContainsFunc(records, func(record similarity.Record) bool {
-			timed := timedUnder(record)
-			return record.ID != e.own.ID && len(timed) > 1 && timed[configuration.Key()]
+			return record.ID != e.own.ID && record.Compares() && timedUnder(record)[configuration.Key()]
 		})
 	}
 	switch {
@@ -205,7 +204,7 @@ func (e evidence) kin() iter.Seq[similarity.Record] {
 func severalTimed(records []similarity.Record) int {
 	count := 0
 	for _, record := range records {
-		if len(timedUnder(record)) > 1 {
+		if record.Compares() {
 			count++
 		}
 	}

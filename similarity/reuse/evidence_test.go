@@ -188,6 +188,22 @@ func TestAKnownScriptIsReusedAndANewOneIsNot(t *testing.T) {
 	}
 }
 
+// A script that was measured is known for good: many later runs that ended after one
+// epoch, and compare nothing, do not push out what compares configurations.
+func TestWhatComparesConfigurationsIsNotForgotten(t *testing.T) {
+	p := newPlayer(3)
+	known := script{"slower", 7, slower}
+	p.study(known, "first")
+	for number := range 3 * reuse.MaxRuns {
+		p.run(known, fmt.Sprintf("short-%d", number), 0, 1, &outcome{started: map[trial.Phase]int{}, phases: map[trial.Phase]int{}})
+	}
+	second := p.study(known, "second")
+	t.Logf("starts %v epochs %v", second.started, second.phases)
+	if probed := share(second, second.phases, trial.Probing); probed > 0.1 || second.started[trial.Script] == 0 {
+		t.Errorf("%.0f%% of a known script's epochs probe, its trials start with %v", 100*probed, second.started)
+	}
+}
+
 // Trials of one study whose batch sizes make other threads best are not told what
 // the others found: their profiles differ, and where the parameters are known, they even
 // start with their own best.
