@@ -76,7 +76,7 @@ type chooser struct {
 // cannot be enough better to be worth an epoch, and picks from the rest the one
 // to measure next: that with the most expected gain for what its epoch may cost,
 // so that first comes what is near a configuration known to be good. A knob's
-// value that was never measured is eliminated only for its cost. A single epoch
+// value that was never measured comes before that, and is eliminated only for its cost. A single epoch
 // never decides: without it, each elimination has to be as likely.
 //
 // The standard is the index of the default configuration, -1 if there is none.
@@ -176,8 +176,11 @@ func (c *chooser) eliminate() (surviving, probe int) {
 	if c.spent() >= Limit(c.candidates) {
 		return surviving, -1
 	}
-	if probe = c.pick(promising); probe < 0 {
-		probe = c.pick(doubtful)
+	news := slices.DeleteFunc(slices.Clone(promising), func(i int) bool { return !c.untried(i) })
+	for _, list := range [][]int{news, promising, doubtful} {
+		if probe = c.pick(list); probe >= 0 {
+			break
+		}
 	}
 	// What it is compared with where that was measured less: the best one costs
 	// nothing.

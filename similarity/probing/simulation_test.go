@@ -283,3 +283,40 @@ func TestDisturbedEpochsDoNotDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) { check(t, s, 1000, bounds) })
 	}
 }
+
+// While a knob has a value that was never tried and may be the best, an epoch goes to
+// one: with few epochs left it teaches more than another epoch of what is known.
+func TestValuesThatWereNeverTriedComeFirst(t *testing.T) {
+	s := surfaces()["flat 48"]
+	candidates := s.candidates()
+	values := map[string]bool{}
+	untried := func(of system.Configuration) bool {
+		for name, value := range of {
+			if !values[name+value.String()] {
+				return true
+			}
+		}
+		return false
+	}
+	for seed := range uint64(10) {
+		clear(values)
+		random, runs, next := rand.New(rand.NewPCG(seed, 7)), tally{}, s.standard
+		for epoch := range 12 {
+			c := candidates[next]
+			news, left := untried(c.Configuration), slices.ContainsFunc(s.grid, untried)
+			if left && !news {
+				t.Errorf("seed %d: epoch %d goes to %s, of which every value was tried, while others were not", seed, epoch, c.Configuration.Key())
+			}
+			for name, value := range c.Configuration {
+				values[name+value.String()] = true
+			}
+			runs.add("one", c, s.noise*random.NormFloat64())
+			if next = probing.Fit(s.grid, runs.observations()).Choose(candidates, s.standard).Probe; next < 0 {
+				break
+			}
+		}
+		if slices.ContainsFunc(s.grid, untried) {
+			t.Errorf("seed %d: some values were never tried: %v", seed, values)
+		}
+	}
+}
