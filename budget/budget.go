@@ -81,6 +81,20 @@ const (
 	Linear Growth = "linear"
 )
 
+// Rounding names how the number of geometric steps is rounded, which is a
+// logarithm.
+type Rounding string
+
+// The roundings. The zero value means [Down]: studies that were stored before
+// there were two lack it, and keep their ladders.
+const (
+	// Nearest makes the factor from rung to rung as near to eta as can be: between
+	// its root and its power of 3/2.
+	Nearest Rounding = "nearest"
+	// Down makes the factor eta at least, and at most its square.
+	Down Rounding = "down"
+)
+
 // EpochRange bounds the epochs axis.
 type EpochRange struct {
 	Min int `json:"min"`
@@ -103,6 +117,7 @@ type AmountRange struct {
 type Settings struct {
 	Policy       Policy        `json:"policy"`
 	Growth       Growth        `json:"growth"`
+	Rounding     Rounding      `json:"rounding,omitempty"`
 	Epochs       EpochRange    `json:"epochs"`
 	DataFraction FractionRange `json:"data_fraction"`
 	// Seconds and Joules belong to the policy of their name.

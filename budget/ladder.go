@@ -13,9 +13,10 @@ const halfDecimal = 0.5e-6
 // maximum.
 //
 // Under geometric growth the axis with the larger ratio of maximum to minimum
-// decides the length: 1 + ⌊log_eta ratio⌋ rungs, and two if the ratio is less
-// than eta but something grows. Both axes then grow by an equal factor from
-// rung to rung, each with its own, so that they set out and arrive together.
+// decides the length: log_eta ratio, rounded as the settings say, and one more
+// rung; two if that is less but something grows. Both axes then grow by an equal
+// factor from rung to rung, each with its own, so that they set out and arrive
+// together.
 // Under linear growth iteration i (from 1) has min(max, i × min) on each axis,
 // until both are at their maximum (algorithm 6).
 //
@@ -24,14 +25,12 @@ const halfDecimal = 0.5e-6
 // Validate have at most MaxRungs rungs; others are cut there.
 func (s Settings) Ladder() []Rung {
 	s = s.WithDefaults()
-	var budgets []Budget
+	budgets := s.geometric
 	if s.Growth == Linear {
-		budgets = s.linear()
-	} else {
-		budgets = s.geometric()
+		budgets = s.linear
 	}
 	var rungs []Rung
-	for _, b := range budgets {
+	for _, b := range budgets() {
 		last := len(rungs) - 1
 		if last >= 0 && rungs[last].Budget == b {
 			continue
@@ -83,10 +82,11 @@ func (s Settings) geometric() []Budget {
 	if first == top {
 		return []Budget{top}
 	}
-	steps := min(max(epochSteps(first.Epochs, top.Epochs, s.Eta), dataSteps(first.DataFraction, top.DataFraction, s.Eta), 1), MaxRungs-1)
+	steps := max(s.steps(float64(first.Epochs), float64(top.Epochs)), s.steps(first.DataFraction-halfDecimal, top.DataFraction))
 	if s.Policy.Measured() {
-		steps = min(max(amountSteps(s.amount(), s.Eta), 1), MaxRungs-1)
+		steps = s.steps(s.amount().Min, s.amount().Max*(1+1e-9))
 	}
+	steps = min(max(steps, 1), MaxRungs-1)
 	budgets := make([]Budget, steps+1)
 	for i := range budgets {
 		share := float64(i) / float64(steps)
@@ -102,33 +102,19 @@ func (s Settings) geometric() []Budget {
 	return budgets
 }
 
-// epochSteps is how often low can be multiplied by eta without passing high,
-// in whole numbers: a logarithm of 27 to base 3 may come out below 3.
-func epochSteps(low, high, eta int) int {
-	steps := 0
-	for eta > 1 && low > 0 && low <= high/eta {
-		low *= eta
-		steps++
+// steps is how often low can be multiplied by eta without passing high. A
+// logarithm of 27 to base 3 may come out below 3. To the nearest number it may
+// pass high by less than the root of eta: all is squared, and takes half as many.
+func (s Settings) steps(low, high float64) int {
+	half := 1
+	if s.Rounding == Nearest {
+		low, high, half = low*low, high*high*float64(s.Eta), 2
 	}
-	return steps
-}
-
-func dataSteps(low, high float64, eta int) int {
 	steps := 0
-	for low -= halfDecimal; steps < MaxRungs && eta > 1 && low > 0 && low*float64(eta) <= high; steps++ {
-		low *= float64(eta)
+	for ; steps < half*MaxRungs && s.Eta > 1 && low > 0 && low*float64(s.Eta) <= high; steps++ {
+		low *= float64(s.Eta)
 	}
-	return steps
-}
-
-// amountSteps is how often the minimum can be multiplied by eta without passing
-// the maximum, but for what multiplying rounds.
-func amountSteps(r AmountRange, eta int) int {
-	steps := 0
-	for low := r.Min; steps < MaxRungs && eta > 1 && low > 0 && low*float64(eta) <= r.Max*(1+1e-9); steps++ {
-		low *= float64(eta)
-	}
-	return steps
+	return steps / half
 }
 
 // between interpolates geometrically.

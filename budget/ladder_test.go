@@ -108,6 +108,26 @@ func TestLadder(t *testing.T) {
 			[]rung{{1, 0.5, false}, {3, 0.5, false}},
 		},
 		{
+			"to the nearest: 25 times is nearer to three steps of three than to two",
+			budget.Settings{Policy: budget.Epochs, Rounding: budget.Nearest, Epochs: epochs(2, 50), Eta: 3},
+			[]rung{{2, 1, false}, {6, 1, false}, {17, 1, false}, {50, 1, false}},
+		},
+		{
+			"down: 25 times are two steps of three at least",
+			budget.Settings{Policy: budget.Epochs, Rounding: budget.Down, Epochs: epochs(2, 50), Eta: 3},
+			[]rung{{2, 1, false}, {10, 1, false}, {50, 1, false}},
+		},
+		{
+			"to the nearest: ten times are two steps of three",
+			budget.Settings{Policy: budget.Dataset, Rounding: budget.Nearest, Epochs: epochs(5, 5), DataFraction: data(0.1, 1), Eta: 3},
+			[]rung{{5, 0.1, false}, {5, 0.316228, true}, {5, 1, true}},
+		},
+		{
+			"to the nearest: half a step is a whole one, 8 times are two of four",
+			budget.Settings{Policy: budget.Epochs, Rounding: budget.Nearest, Epochs: epochs(1, 8), Eta: 4},
+			[]rung{{1, 1, false}, {3, 1, false}, {8, 1, false}},
+		},
+		{
 			"nothing grows: one rung",
 			budget.Settings{Policy: budget.Multi, Epochs: epochs(10, 10), DataFraction: full, Eta: 3},
 			[]rung{{10, 1, false}},
@@ -156,7 +176,8 @@ func settings() *rapid.Generator[budget.Settings] {
 				Min: float64(minData) / 1e6,
 				Max: float64(rapid.IntRange(minData, 1_000_000).Draw(t, "max data")) / 1e6,
 			},
-			Eta: rapid.IntRange(2, 10).Draw(t, "eta"),
+			Eta:      rapid.IntRange(2, 10).Draw(t, "eta"),
+			Rounding: rapid.SampledFrom([]budget.Rounding{"", budget.Down, budget.Nearest}).Draw(t, "rounding"),
 		}
 	})
 }
@@ -220,7 +241,9 @@ func TestLinearLadderIsAlgorithm6(t *testing.T) {
 	})
 }
 
-func TestGeometricLadderPromotesByAtLeastEta(t *testing.T) {
+// Down, a step is eta at least; to the nearest, at least its root, and at most its
+// power of 3/2.
+func TestGeometricLadderPromotesByAboutEta(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := settings().Filter(func(s budget.Settings) bool { return s.Growth == budget.Geometric }).Draw(t, "settings")
@@ -228,9 +251,17 @@ func TestGeometricLadderPromotesByAtLeastEta(t *testing.T) {
 		first, top := ladder[0].Budget, ladder[len(ladder)-1].Budget
 		// A minimum counts as smaller by half of its last decimal.
 		ratio := max(float64(top.Epochs)/float64(first.Epochs), top.DataFraction/(first.DataFraction-0.5e-6))
-		steps := len(ladder) - 1
-		if steps > 1 && math.Pow(float64(s.Eta), float64(steps)) > ratio*(1+1e-9) {
+		steps, spare := len(ladder)-1, 0.0
+		if s.Rounding == budget.Nearest {
+			spare = 0.5
+		}
+		if steps > 1 && math.Pow(float64(s.Eta), float64(steps)-spare) > ratio*(1+1e-9) {
 			t.Fatalf("%d steps of %d within a ratio of %g", steps, s.Eta, ratio)
+		}
+		// Epochs that stand still merge rungs.
+		merged := int(math.Log(ratio)/math.Log(float64(s.Eta))) > steps
+		if !merged && math.Pow(float64(s.Eta), float64(steps)+1-spare) < ratio*(1-1e-9) {
+			t.Fatalf("only %d steps of %d within a ratio of %g", steps, s.Eta, ratio)
 		}
 	})
 }

@@ -20,7 +20,7 @@ const (
 // WithDefaults returns the settings with everything filled in that was left at
 // zero; filled settings come back unchanged.
 //
-//   - growth is geometric and eta 3.
+//   - growth is geometric and eta 3. A rounding is not filled in.
 //   - epochs are 1 to 9 (the maximum is never below a given minimum).
 //   - data_fraction ends at 1 and begins at 0.1, the smallest share the
 //     thesis's multi-budget uses; under the epochs policy it does not grow, so
@@ -92,6 +92,11 @@ func (s Settings) Validate(path string) []problem.Field {
 	case Geometric, Linear:
 	default:
 		v.fault("growth", string(s.Growth), "must be geometric or linear")
+	}
+	switch s.Rounding {
+	case "", Nearest, Down:
+	default:
+		v.fault("rounding", string(s.Rounding), "must be nearest or down")
 	}
 	if s.Eta < 2 || s.Eta > MaxEta {
 		v.fault("eta", s.Eta, "must be a whole number between 2 and %d: about one trial in eta goes up a rung", MaxEta)

@@ -66,6 +66,7 @@ func unpacked(read func(io.Reader) error, path ...string) error {
 	return read(content)
 }
 
+// Rounded to the nearest, its ladder would have fractions that were not recorded.
 const perceptronFile = `
 name: fmnist
 command: [recorded]
@@ -76,7 +77,7 @@ space:
   hidden: {type: int, low: 16, high: 256, log: true}
   momentum: {type: float, low: 0, high: 0.99}
   weight_decay: {type: float, low: 1e-6, high: 1e-2, log: true}
-budget: {policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.0625, max: 1}, eta: 3}
+budget: {policy: multi, rounding: down, epochs: {min: 1, max: 9}, data_fraction: {min: 0.0625, max: 1}, eta: 3}
 stop: {trials: 100000}
 `
 

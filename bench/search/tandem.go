@@ -38,8 +38,13 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 	return runs, nil
 }
 
-// widened behind a method's name lets it widen rungs (search.widen).
-const widened = "+widen"
+// variants change a study in one way each; they stand behind a method's name.
+func variants() map[string]func(*definition.Definition) {
+	return map[string]func(*definition.Definition){
+		"widen": func(def *definition.Definition) { def.Search.Widen = true },
+		"down":  func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
+	}
+}
 
 // setups are all that Tandem runs with, without their seeds.
 func (o options) setups() []setup {
@@ -78,7 +83,11 @@ func (s setup) name() string {
 // apply changes a problem's study to the setup.
 func (s setup) apply(def definition.Definition) definition.Definition {
 	def.Search.Seed = s.seed
-	def.Search.Method, def.Search.Widen = strings.CutSuffix(s.method, widened)
+	method, variant, _ := strings.Cut(s.method, "+")
+	def.Search.Method = method
+	if change, known := variants()[variant]; known {
+		change(&def)
+	}
 	if s.policy != "" {
 		def.Budget.Policy = s.policy
 	}

@@ -7,18 +7,19 @@ import (
 
 // readBudget reads how much a trial may spend, with the defaults filled in.
 func readBudget(s tree.Section) budget.Settings {
-	var b budget.Settings
+	b := budget.Settings{Rounding: budget.Nearest}
 	n, at := s.Get("budget")
 	if n == nil {
 		return b.WithDefaults()
 	}
-	s, ok := s.Open(at, n, "policy", "growth", "epochs", "data_fraction", "seconds", "joules", "eta")
+	s, ok := s.Open(at, n, "policy", "growth", "rounding", "epochs", "data_fraction", "seconds", "joules", "eta")
 	if !ok {
 		s.Places.Spoil("budget")
 		return b.WithDefaults()
 	}
-	readPolicy(s, &b)
+	readPart(s.Decoder, "budget.policy", func() { s.Text("policy", tree.MaxKey, (*string)(&b.Policy)) })
 	readPart(s.Decoder, "budget.growth", func() { s.Text("growth", tree.MaxKey, (*string)(&b.Growth)) })
+	readPart(s.Decoder, "budget.rounding", func() { s.Text("rounding", tree.MaxKey, (*string)(&b.Rounding)) })
 	readPart(s.Decoder, "budget.epochs", func() { readEpochs(s, &b.Epochs) })
 	readPart(s.Decoder, "budget.data_fraction", func() { readDataFraction(s, &b.DataFraction) })
 	readPart(s.Decoder, "budget.seconds", func() { readAmount(s, "seconds", &b.Seconds) })
@@ -35,10 +36,6 @@ func readPart(d *tree.Decoder, domain string, step func()) {
 	if len(d.Faults) > before {
 		d.Places.Spoil(domain)
 	}
-}
-
-func readPolicy(s tree.Section, b *budget.Settings) {
-	readPart(s.Decoder, "budget.policy", func() { s.Text("policy", tree.MaxKey, (*string)(&b.Policy)) })
 }
 
 // readAmount reads a range of seconds or joules, or the one that every rung has.

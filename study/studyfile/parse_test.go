@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 		Objectives: []definition.Objective{{Metric: "accuracy", Direction: definition.Maximize}},
 		Space:      space.Space{Parameters: []space.Parameter{{Name: "x", Kind: space.Training, Type: space.FloatType, High: 1}}},
 		Budget: budget.Settings{
-			Policy: budget.Multi, Growth: budget.Geometric, Eta: 3,
+			Policy: budget.Multi, Growth: budget.Geometric, Rounding: budget.Nearest, Eta: 3,
 			Epochs:       budget.EpochRange{Min: 1, Max: 9},
 			DataFraction: budget.FractionRange{Min: 0.1, Max: 1},
 		},

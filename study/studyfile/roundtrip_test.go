@@ -77,6 +77,35 @@ func comesBack(t interface{ Fatalf(string, ...any) }, def definition.Definition)
 	}
 }
 
+// A study that was stored before ladders were rounded to the nearest keeps its
+// rungs: its search would not decide again what it decided.
+func TestStoredStudiesKeepTheirLadders(t *testing.T) {
+	t.Parallel()
+	def, err := studyfile.Parse([]byte(`{name: old, command: [train], objective: {metric: loss, direction: minimize},
+		space: {x: {type: float, low: 0, high: 1}}, budget: {policy: epochs, epochs: {min: 2, max: 50}}}`), studyfile.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := json.Marshal(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	then := strings.Replace(string(now), `"rounding":"nearest",`, "", 1)
+	for text, want := range map[string][]int{string(now): {2, 6, 17, 50}, then: {2, 10, 50}} {
+		stored, err := definition.Stored([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, stage := range stored.Plan().Stages {
+			got = append(got, stage.Budget.Epochs)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\nhas rungs of %v epochs, want %v", text, got, want)
+		}
+	}
+}
+
 func TestDefinitionsComeBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { comesBack(t, definitions().Draw(t, "definition")) })
@@ -168,6 +197,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 				{Name: "cores"}, {Name: "memory_gib", Values: []space.Value{space.Float(0.5), space.Int(4)}}, {Name: "precision", Values: []space.Value{space.String("bf16")}},
 			}}
 		}
+		def.Budget.Rounding = rapid.SampledFrom([]budget.Rounding{budget.Nearest, budget.Down}).Draw(t, "rounding")
 		return def
 	})
 }

@@ -152,6 +152,7 @@ func wordings() map[string][]any {
 		"Parameter.type":              listOf(space.FloatType, space.IntType, space.CategoricalType, space.OrdinalType),
 		"Settings.policy":             listOf(budget.Multi, budget.Epochs, budget.Dataset, budget.Seconds, budget.Joules),
 		"Settings.growth":             listOf(budget.Geometric, budget.Linear),
+		"Settings.rounding":           listOf(budget.Nearest, budget.Down),
 		"AcceptedReport.system_phase": listOf(trial.Phases()...),
 	}
 }
