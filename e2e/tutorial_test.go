@@ -1,8 +1,12 @@
 package e2e_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	idx "encoding/binary"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -89,7 +93,48 @@ func withPyTorch(t *testing.T, python string) string {
 	if output, err := exec.CommandContext(t.Context(), "cp", "-a", environment, filepath.Join(place, ".venv")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
+	files, err := filepath.Glob(filepath.Join(place, "examples/lenet-fashion-mnist/data/*.gz"))
+	if err != nil || len(files) != 4 {
+		t.Fatalf("the data are %v: %v", files, err)
+	}
+	for _, file := range files {
+		shorten(t, file, 600)
+	}
 	return place
+}
+
+// shorten keeps the first images or labels of a compressed idx file: the tutorials
+// train on a tenth of the sample.
+func shorten(t *testing.T, file string, count int) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, each := 8, 1
+	if strings.Contains(file, "images") {
+		head, each = 16, 28*28
+	}
+	kept, err := io.ReadAll(io.LimitReader(unpacked, int64(head+count*each)))
+	if err != nil || len(kept) != head+count*each {
+		t.Fatalf("%s has %d bytes: %v", file, len(kept), err)
+	}
+	idx.BigEndian.PutUint32(kept[4:], uint32(count)) //nolint:gosec // a few hundred
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	if _, err := writer.Write(kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // withOptuna is a classroom whose Python has Optuna and the client.
@@ -122,8 +167,10 @@ func follow(t *testing.T, place string, names ...string) (said string) {
 	port := freePort(t)
 	for i, name := range names {
 		script := tutorial(t, name)
-		// Ports that nobody else has, as tests run beside each other.
-		script = strings.NewReplacer("7373", fmt.Sprint(port), "7374", fmt.Sprint(port), "tandem run ", "tandem run --listen 127.0.0.1:0 ").Replace(script)
+		// Ports that nobody else has, as tests run beside each other, and fewer trials
+		// where each of them loads PyTorch.
+		script = strings.NewReplacer("7373", fmt.Sprint(port), "7374", fmt.Sprint(port), "tandem run ", "tandem run --listen 127.0.0.1:0 ",
+			"stop: {trials: 20}", "stop: {trials: 8}", "stop: {trials: 12}", "stop: {trials: 4}").Replace(script)
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // a server that does not start is waited for in vain
 		defer cancel()
 		command := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
