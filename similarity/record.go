@@ -26,6 +26,10 @@ type Record struct {
 	Odd bool `json:"odd,omitempty"`
 	// Contrast is a comparison with the default that is being made; nil if none is.
 	Contrast *Contrast `json:"contrast,omitempty"`
+	// Process is what its process has loaded; nil where no knob loads code.
+	Process *Process `json:"process,omitempty"`
+	// Uncompared counts epochs under the default that no comparison came of.
+	Uncompared int `json:"uncompared,omitempty"`
 	// Cells has one entry for each system configuration that was run.
 	Cells []Cell `json:"cells" maxItems:"256"`
 }

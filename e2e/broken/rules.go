@@ -107,8 +107,13 @@ var rules = []rule{
 		tests: []string{"./similarity/reuse -run TestWhatComparesConfigurationsIsNotForgotten"},
 	},
 	{
+		name:  "tuning: an epoch that loads code is evidence",
+		edits: []edit{{"similarity/reuse/epoch.go", "	if len(code) == 0 {\n", "	if len(code) < 99 {\n"}},
+		tests: []string{"./similarity/reuse -run TestAnEpochThatLoadsCodeIsNoEvidence"},
+	},
+	{
 		name:  "tuning: no comparison with the default is made",
-		edits: []edit{{"similarity/reuse/control.go", "	case !settled || d.input.Left < 2", "	case !settled || d.input.Left >= 0"}},
+		edits: []edit{{"similarity/reuse/control.go", "	case !settled || d.input.Left <= needed", "	case !settled || d.input.Left >= 0"}},
 		tests: []string{"./e2e -run TestASavingIsMeasuredOrNotClaimed"},
 	},
 	{

@@ -79,6 +79,10 @@ func (c *checker) record(at string, record similarity.Record, now time.Time) {
 	if record.Contrast != nil {
 		c.contrast(at+".contrast", *record.Contrast)
 	}
+	if record.Process != nil {
+		c.process(at+".process", *record.Process)
+	}
+	c.within(at+".uncompared", float64(record.Uncompared), 0, maxCount)
 	if record.Updated.Year() < 1970 || record.Updated.After(now.Add(ahead)) {
 		c.fault(at+".updated", record.Updated, "must be from 1970 on and at most a day ahead of the clock of this server")
 	}
@@ -112,6 +116,21 @@ func (c *checker) contrast(at string, contrast similarity.Contrast) {
 	c.within(at+".log_joules", contrast.LogJoules, -maxLog, maxLog)
 	c.within(at+".default_log_seconds", contrast.DefaultLogSeconds, -maxLog, maxLog)
 	c.within(at+".default_log_joules", contrast.DefaultLogJoules, -maxLog, maxLog)
+}
+
+// process checks what a process has loaded.
+func (c *checker) process(at string, process similarity.Process) {
+	if len(process.Loaded) > maxCells {
+		c.fault(at+".loaded", len(process.Loaded), "must be at most %d", maxCells)
+		return
+	}
+	for i, loaded := range process.Loaded {
+		for name, value := range loaded {
+			c.knob(fmt.Sprintf("%s.loaded[%d].%s", at, i, name), name, value)
+		}
+	}
+	c.features(at+".memory", process.Memory)
+	c.features(at+".grown", process.Grown)
 }
 
 // compared checks comparisons.
@@ -153,16 +172,21 @@ func (c *checker) cell(at string, cell similarity.Cell) {
 		{"first_log_seconds", cell.FirstLogSeconds, -maxLog, maxLog}, {"first_log_joules", cell.FirstLogJoules, -maxLog, maxLog}} {
 		c.within(at+"."+one.name, one.value, one.low, one.high)
 	}
-	if len(cell.Features) > maxFeatures {
-		c.fault(at+".features", len(cell.Features), "must be at most %d", maxFeatures)
+	c.features(at+".features", cell.Features)
+}
+
+// features checks numbers by name.
+func (c *checker) features(at string, features map[string]float64) {
+	if len(features) > maxFeatures {
+		c.fault(at, len(features), "must be at most %d", maxFeatures)
 		return
 	}
-	for name, value := range cell.Features {
+	for name, value := range features {
 		if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }) {
-			c.fault(at+".features", name, "must have names of 1 to 128 visible ASCII characters")
+			c.fault(at, name, "must have names of 1 to 128 visible ASCII characters")
 		}
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			c.fault(at+".features."+name, fmt.Sprint(value), "must be a number")
+			c.fault(at+"."+name, fmt.Sprint(value), "must be a number")
 		}
 	}
 }

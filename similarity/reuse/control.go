@@ -32,20 +32,26 @@ const (
 )
 
 // contrasted is the record with the epoch in the comparison that is being made, if
-// one is: it is dropped where the epoch is not the one it needs.
+// one is: it is dropped where the epoch is not the one it needs. An epoch under the
+// default that only loaded its code is followed by another one.
 func contrasted(record similarity.Record, epoch Epoch) similarity.Record {
 	pending := record.Contrast
-	record.Contrast = nil
-	if pending == nil || !epoch.Timed || epoch.First || epoch.Seconds <= 0 || epoch.Neighbours != pending.Neighbours {
+	if pending == nil {
 		return record
 	}
+	record.Contrast = nil
 	seconds, joules := math.Log(max(least, epoch.Seconds)), math.Log(max(least, epoch.Joules))
+	useful := epoch.Timed && !epoch.First && epoch.Seconds > 0 && epoch.Neighbours == pending.Neighbours
 	switch same := epoch.Configuration.Equal(pending.Configuration); {
-	case !pending.Ended && !same:
+	case !pending.Ended && (same || epoch.First): // the default did not run
+	case !pending.Ended && epoch.Loads:
+		record.Uncompared++
+		record.Contrast = pending
+	case !pending.Ended && useful:
 		next := *pending
 		next.Ended, next.DefaultLogSeconds, next.DefaultLogJoules = true, seconds, joules
 		record.Contrast = &next
-	case pending.Ended && same:
+	case same && useful:
 		one := similarity.Compared{
 			Count:   1,
 			Seconds: pending.DefaultLogSeconds - (pending.LogSeconds+seconds)/2,
@@ -59,17 +65,29 @@ func contrasted(record similarity.Record, epoch Epoch) similarity.Record {
 				record.Cells[i].Compared = &one
 			}
 		}
+	default:
+		record.Uncompared++
 	}
 	return record
 }
 
-// contrast begins a comparison with the default, if one is worth an epoch now; else
-// it is nil. The epoch that has ended is its first part.
+// contrast is the comparison that is being made. It begins one with the default, if that is
+// worth an epoch now; else it is nil. The epoch that has ended is its first part.
 func (d decision) contrast(setting trial.Setting) *similarity.Contrast {
 	epoch, at, standard := d.input.Epoch, d.input.Situation, d.standard()
+	if pending := d.seen.own.Contrast; pending != nil {
+		if !pending.Ended && d.input.Left < 2 {
+			return nil
+		}
+		return pending
+	}
+	needed := 1
+	if d.loads(standard) {
+		needed = 2 // the first of them loads its code
+	}
 	settled := setting.Phase == trial.Decided || setting.Phase == trial.Study || setting.Phase == trial.Script || setting.Phase == trial.Similar
 	switch {
-	case !settled || d.input.Left < 2 || d.seen.own.Contrast != nil || !d.lastTimed(epoch):
+	case !settled || d.input.Left <= needed || !d.lastTimed(epoch):
 		return nil
 	case !epoch.Configuration.Equal(setting.Configuration) || epoch.Configuration.Equal(standard):
 		return nil
@@ -80,7 +98,7 @@ func (d decision) contrast(setting trial.Setting) *similarity.Contrast {
 		return nil
 	}
 	spent, epochs := d.spentOnControl()
-	if count := float64(spent + 1); count > controlShare*float64(epochs) || count*d.costOf(standard) > controlCost*float64(epochs) {
+	if count := float64(spent + needed); count > controlShare*float64(epochs) || count*d.costOf(standard) > controlCost*float64(epochs) {
 		return nil
 	}
 	return &similarity.Contrast{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours,
@@ -104,6 +122,7 @@ func (d decision) costOf(configuration system.Configuration) float64 {
 // spentOnControl counts the comparisons of the run and its kin, and all their epochs.
 func (d decision) spentOnControl() (comparisons, epochs int) {
 	for record := range d.seen.kin() {
+		comparisons += record.Uncompared
 		if record.Contrast != nil {
 			comparisons++
 		}
@@ -185,10 +204,10 @@ func interval(of similarity.Compared, take quantity) (mean, half float64, enough
 // saved is what the epoch's configuration saved against the default one, by the
 // comparisons of the two; nil where no difference was measured. Of a configuration
 // that was only probed, what it surely cost counts: by the model, where the interval
-// does not hold zero.
+// does not hold zero. Epochs that loaded code were not compared, and save nothing.
 func (d decision) saved() *trial.Saving {
 	epoch, standard := d.input.Epoch, d.standard()
-	if epoch.Seconds <= 0 || epoch.Configuration.Equal(standard) {
+	if epoch.Seconds <= 0 || epoch.Loads || epoch.Configuration.Equal(standard) {
 		return nil
 	}
 	found, drift := d.comparisons(epoch.Configuration, epoch.Neighbours), 0.0

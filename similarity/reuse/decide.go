@@ -88,12 +88,13 @@ type Result struct {
 // Decide chooses the system configuration after an epoch.
 func Decide(memory *similarity.Memory, q Input) Result {
 	var result Result
-	own := q.Record
+	var own similarity.Record
+	own, q.Epoch = entered(q.Record, q.Epoch, q.Settings.Code(q.Epoch.Configuration))
 	if cell, known := cellOf(own, q.Epoch.Configuration); known && q.Epoch.Features != nil {
 		odd := memory.Drifted(cell, q.Epoch.Features) && !usual(memory, own, q.Epoch)
 		switch {
 		case odd && own.Odd:
-			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script}
+			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script, Process: own.Process}
 			result.Drifted = true
 		case odd: // chance, until the next one says the same: it counts for nothing
 			q.Epoch.Features, q.Epoch.Timed = nil, false
@@ -109,8 +110,7 @@ func Decide(memory *similarity.Memory, q Input) Result {
 	d := newDecision(memory, q, result.Record)
 	d.drifted = result.Drifted
 	result.Setting = d.setting()
-	if contrast := d.contrast(result.Setting); contrast != nil {
-		result.Record.Contrast = contrast
+	if result.Record.Contrast = d.contrast(result.Setting); result.Record.Contrast != nil && !result.Record.Contrast.Ended {
 		result.Setting = d.control(result.Setting)
 	}
 	result.Saved = d.saved()
@@ -129,7 +129,7 @@ func usual(memory *similarity.Memory, own similarity.Record, epoch Epoch) bool {
 // it and of runs like it decides, and where that is not enough, its next epoch is
 // for measuring as well. It uses only the neighbours of the input's epoch.
 func Resume(memory *similarity.Memory, q Input) trial.Setting {
-	q.Held = nil
+	q.Held, q.Record.Process = nil, nil
 	profiles := 0
 	for _, cell := range q.Record.Cells {
 		if cell.Profiles > profiles || q.Epoch.Configuration == nil {

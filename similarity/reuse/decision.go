@@ -65,6 +65,11 @@ func (d decision) reachable(configuration system.Configuration) bool {
 	})
 }
 
+// loads reports whether the process would have to load code for the configuration.
+func (d decision) loads(configuration system.Configuration) bool {
+	return !d.seen.own.Process.Holds(d.input.Settings.Code(configuration))
+}
+
 func index(candidates []probing.Candidate, of system.Configuration) int {
 	return slices.IndexFunc(candidates, func(c probing.Candidate) bool { return c.Configuration.Equal(of) })
 }
@@ -98,6 +103,9 @@ func (d decision) setting() trial.Setting {
 	model := probing.Fit(d.grid, observations)
 	choice := model.Choose(candidates, d.machineBest(candidates))
 	present := d.input.Epoch.Configuration
+	if choice.Probe >= 0 && d.loads(candidates[choice.Probe].Configuration) {
+		d.input.Left = max(0, d.input.Left-1) // its first epoch measures nothing
+	}
 
 	setting := trial.Setting{Confidence: trial.Float(d.match.Confidence)}
 	if d.match.Similar {

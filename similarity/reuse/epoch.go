@@ -23,11 +23,32 @@ type Epoch struct {
 	// that its time is that of training alone: of a first one that is known only
 	// where the script says when its training begins.
 	First, Timed bool
+	// Loads says that its process loaded code for the configuration: it is not evidence.
+	Loads bool
 	// Seconds and Joules are what an epoch over the whole data would have taken.
 	Seconds, Joules float64
 	// Features are those of its profile; nil when it has none of the training
 	// alone.
 	Features map[string]float64
+}
+
+// entered is the record with what its process has after the epoch, and the epoch as far
+// as it is evidence: one that loads code says nothing of its configuration.
+func entered(record similarity.Record, epoch Epoch, code system.Configuration) (similarity.Record, Epoch) {
+	if len(code) == 0 {
+		return record, epoch
+	}
+	process := record.Process
+	switch {
+	case epoch.First:
+		process = nil
+	case process == nil: // of a run that began under an earlier version
+		process = &similarity.Process{Loaded: []system.Configuration{code}}
+	}
+	epoch.Loads = !process.Holds(code)
+	epoch.Timed = epoch.Timed && !epoch.Loads
+	record.Process, epoch.Features = process.Trained(code, epoch.Features)
+	return record, epoch
 }
 
 // least keeps logarithms finite.

@@ -58,7 +58,9 @@ type Knob struct {
 	Low, High float64
 	// Live says that it switches between two epochs of a running command. Else
 	// it switches when the command is started again: at the next rung.
-	Live    bool
+	Live bool
+	// Loads says that a process has to load or compile code for a value that is new to it.
+	Loads   bool
 	Applier Applier
 	// About says what it is, Undo how it is undone when the trial ends or the
 	// agent dies.
@@ -70,16 +72,16 @@ const ends = "ends with the command"
 // Catalogue returns every knob, in the order they are shown.
 func Catalogue() []Knob {
 	return []Knob{
-		{CPUThreads, Whole, "threads", 1, 4096, true, Script, "threads of the numeric libraries: the environment at the start, torch.set_num_threads and the OpenMP and BLAS pools between epochs", ends},
-		{Cores, Whole, "cores", 1, 4096, true, Agent, "processor cores the command may run on, by affinity", ends},
-		{MemoryGiB, Number, "GiB", 0.0625, 65536, true, Agent, "memory the command may use: its control group's limit, else the data limit of each process", "the control group is removed with the command; a process limit " + ends},
-		{CPUFrequencyMHz, Number, "MHz", 100, 10000, true, Agent, "highest frequency of the cores, by cpufreq", "the value before is written back when the trial ends; after a crash, when the agent starts again"},
-		{CPUGovernor, Word, "", 0, 0, true, Agent, "policy that chooses the cores' frequency, by cpufreq", "the governor before is written back when the trial ends; after a crash, when the agent starts again"},
-		{GPUs, Whole, "GPUs", 0, 64, false, Agent, "how many GPUs the command sees, by CUDA_VISIBLE_DEVICES", ends},
-		{GPUPowerWatts, Number, "W", 1, 10000, true, Agent, "power limit of the GPUs, by NVML", "the limit before is set again when the trial ends; after a crash, when the agent starts again"},
-		{GPUClockMHz, Number, "MHz", 100, 10000, true, Agent, "highest clock of the GPUs' cores, by NVML", "the clocks are unlocked when the trial ends; after a crash, when the agent starts again"},
-		{LoaderWorkers, Whole, "processes", 0, 1024, true, Script, "processes that prepare the data: the script makes its loader anew", ends},
-		{Precision, Word, "", 0, 0, true, Script, "arithmetic of the training, such as fp32 or bf16; it may change what is learned", ends},
+		{CPUThreads, Whole, "threads", 1, 4096, true, false, Script, "threads of the numeric libraries: the environment at the start, torch.set_num_threads and the OpenMP and BLAS pools between epochs", ends},
+		{Cores, Whole, "cores", 1, 4096, true, false, Agent, "processor cores the command may run on, by affinity", ends},
+		{MemoryGiB, Number, "GiB", 0.0625, 65536, true, false, Agent, "memory the command may use: its control group's limit, else the data limit of each process", "the control group is removed with the command; a process limit " + ends},
+		{CPUFrequencyMHz, Number, "MHz", 100, 10000, true, false, Agent, "highest frequency of the cores, by cpufreq", "the value before is written back when the trial ends; after a crash, when the agent starts again"},
+		{CPUGovernor, Word, "", 0, 0, true, false, Agent, "policy that chooses the cores' frequency, by cpufreq", "the governor before is written back when the trial ends; after a crash, when the agent starts again"},
+		{GPUs, Whole, "GPUs", 0, 64, false, false, Agent, "how many GPUs the command sees, by CUDA_VISIBLE_DEVICES", ends},
+		{GPUPowerWatts, Number, "W", 1, 10000, true, false, Agent, "power limit of the GPUs, by NVML", "the limit before is set again when the trial ends; after a crash, when the agent starts again"},
+		{GPUClockMHz, Number, "MHz", 100, 10000, true, false, Agent, "highest clock of the GPUs' cores, by NVML", "the clocks are unlocked when the trial ends; after a crash, when the agent starts again"},
+		{LoaderWorkers, Whole, "processes", 0, 1024, true, false, Script, "processes that prepare the data: the script makes its loader anew", ends},
+		{Precision, Word, "", 0, 0, true, true, Script, "arithmetic of the training, such as fp32 or bf16; it may change what is learned", ends},
 	}
 }
 

@@ -95,6 +95,18 @@ func (s Settings) Grid(constants Configuration, cores int) []Configuration {
 	return sane
 }
 
+// Code is the part of a configuration that is tuned and that a process has to load code
+// for.
+func (s Settings) Code(of Configuration) Configuration {
+	part := Configuration{}
+	for _, tuned := range s.Tuned {
+		if knob, known := Find(tuned.Name); known && knob.Loads {
+			part[tuned.Name] = of[tuned.Name]
+		}
+	}
+	return part
+}
+
 // Default is the configuration of the grid that a training would get if nothing
 // were tuned: the most threads and cores there are, and the first value of every
 // other knob.
