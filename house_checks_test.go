@@ -99,7 +99,7 @@ func TestTheGPUCheckSaysWhatItLeavesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []string{"doctor", "share", "memory", "auto", "transformer"} {
+	for _, step := range []string{"doctor", "share", "memory", "auto", "transformer", "known"} {
 		if !strings.Contains(string(report), "| "+step+" | the whole step | - | this check | skipped: no NVIDIA driver: ") {
 			t.Errorf("of %s it says:\n%s", step, report)
 		}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 import statistics
 from typing import Any
@@ -25,6 +26,11 @@ PROFILED = (
 
 ENERGY_OFF = 0.05
 """How far the mean ratio of joules may be from 1 by the driver's counter; twice that for sums of samples."""
+
+KNOBS = {"loader_workers": {"values": [0, 4]}, "precision": {"values": ["fp32", "bf16"]}, "objective": "seconds"}
+
+PROBED_MOST = 0.1
+"""The largest part of a known script's epochs that may probe."""
 
 
 def single(check: Check) -> None:
@@ -122,25 +128,13 @@ def energy(check: Check) -> None:
 
 def tuned(check: Check, work: str) -> None:
     """A net whose loader workers and precision are tuned while it trains."""
-    knobs = {"loader_workers": {"values": [0, 4]}, "precision": {"values": ["fp32", "bf16"]}, "objective": "seconds"}
     epochs = 8 if check.quick else 14
-    detail = check.study(work, [small(work)], epochs, resources={"gpus": 1}, system=knobs)[0]
+    detail = check.study(work, [small(work)], epochs, resources={"gpus": 1}, system=KNOBS)[0]
     by: dict[str, list[float]] = {}
     for report in detail["reports"]:
         if report["epoch"] > 1:
             by.setdefault(shown(report.get("system")), []).append(report["seconds"])
-    check.report.figures[f"System tuning of the {work}"] = [
-        {
-            "epoch": report["epoch"],
-            "setting": shown(report.get("system")),
-            "phase": report.get("system_phase", ""),
-            "seconds": report["seconds"] - (report.get("setup_seconds") or 0),
-            "joules": report["energy"]["joules"],
-            "accuracy": report["metrics"]["accuracy"],
-            "why": report.get("system_why", ""),
-        }
-        for report in detail["reports"]
-    ]
+    check.report.figures[f"System tuning of the {work}"] = epochs_of(detail)
     if not by:
         raise Trouble("no epoch after the first was reported")
     medians = {setting: statistics.median(seconds) for setting, seconds in by.items()}
@@ -155,6 +149,22 @@ def tuned(check: Check, work: str) -> None:
     check.add("the net learns", f"accuracy {first:.2f} to {last:.2f}", SCRIPT, check.on_gpu(last > 0.2))
 
 
+def epochs_of(detail: dict[str, Any]) -> list[dict[str, Any]]:
+    """With what each epoch of a trial ran, why, and what it took."""
+    return [
+        {
+            "epoch": report["epoch"],
+            "setting": shown(report.get("system")),
+            "phase": report.get("system_phase", ""),
+            "seconds": report["seconds"] - (report.get("setup_seconds") or 0),
+            "joules": report["energy"]["joules"],
+            "accuracy": report["metrics"]["accuracy"],
+            "why": report.get("system_why", ""),
+        }
+        for report in detail["reports"]
+    ]
+
+
 def shown(configuration: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted((configuration or {}).items()) if name != "gpus")
 
@@ -165,6 +175,20 @@ def resnet(check: Check) -> None:
 
 def transformer(check: Check) -> None:
     tuned(check, "transformer")
+
+
+def known(check: Check) -> None:
+    """The training of the step transformer in a second study, which is to go on with what that found."""
+    if not check.site.told("transformer"):
+        raise Trouble("nothing is known yet: the step transformer comes first")
+    epochs = 10 if check.quick else 20
+    detail = check.study("known", [small("transformer")], epochs, resources={"gpus": 1}, system=KNOBS)[0]
+    rows = epochs_of(detail)
+    check.report.figures["Second study of the transformer"] = rows
+    count = collections.Counter(row["phase"] for row in rows)
+    seen = ", ".join(f"{phase or 'no phase'} {times}" for phase, times in count.most_common())
+    few = count["probing"] <= PROBED_MOST * len(rows)
+    check.add(f"at most {PROBED_MOST:.0%} of a known script's epochs probe", seen, TANDEM, check.on_gpu(few))
 
 
 def ddp(check: Check) -> None:

@@ -30,6 +30,7 @@ STEPS = (
     Step("ddp", single.ddp, 60),
     Step("resnet", single.resnet, 80),
     Step("transformer", single.transformer, 80),
+    Step("known", single.known, 90),
     Step("inference", inference.inference, 40),
     Step("settings", single.settings, 60),
 )
