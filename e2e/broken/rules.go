@@ -112,6 +112,11 @@ var rules = []rule{
 		tests: []string{"./similarity/reuse -run TestAnEpochThatLoadsCodeIsNoEvidence"},
 	},
 	{
+		name:  "tuning: runs of another workload count because the script is the same",
+		edits: []edit{{"similarity/reuse/unlike.go", "	return most-least <= unlike, shared > 1", "	return true, shared > 1"}},
+		tests: []string{"./similarity/reuse -run TestAScriptThatTrainsAnotherWorkloadIsNotReused"},
+	},
+	{
 		name:  "tuning: no comparison with the default is made",
 		edits: []edit{{"similarity/reuse/control.go", "	case !settled || d.input.Left <= needed", "	case !settled || d.input.Left >= 0"}},
 		tests: []string{"./e2e -run TestASavingIsMeasuredOrNotClaimed"},

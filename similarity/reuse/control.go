@@ -94,7 +94,7 @@ func (d decision) contrast(setting trial.Setting) *similarity.Contrast {
 	case !d.reachable(standard) || standard.Demand(at.Machine) > at.Cores:
 		return nil // it cannot run now
 	}
-	if mean, half, enough := interval(d.comparisons(epoch.Configuration, epoch.Neighbours), ofSeconds); enough && half <= max(sharp, mean*sharpPart) {
+	if mean, half, enough := interval(d.comparisons(epoch.Configuration, epoch.Neighbours), ofSeconds); enough && half <= max(sharp, mean*sharpPart) && d.checked() {
 		return nil
 	}
 	spent, epochs := d.spentOnControl()
@@ -103,6 +103,12 @@ func (d decision) contrast(setting trial.Setting) *similarity.Contrast {
 	}
 	return &similarity.Contrast{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours,
 		LogSeconds: math.Log(max(least, epoch.Seconds)), LogJoules: math.Log(max(least, epoch.Joules))}
+}
+
+// checked reports whether the run's study has made a comparison, or the run other ones: of
+// another study's runs it is not sure that they are of the same workload.
+func (d decision) checked() bool {
+	return d.seen.own.Compares() || severalTimed(d.seen.study) > 0
 }
 
 // lastTimed reports whether the epoch says how long training takes by itself.

@@ -152,7 +152,7 @@ func newDecision(memory *similarity.Memory, q Input, own similarity.Record) deci
 	study, script := memory.Kin(own, MaxRuns)
 	d.seen.study, d.seen.script = d.akin(memory, study, script)
 	if d.match.Similar && severalTimed(d.seen.study)+severalTimed(d.seen.script) == 0 {
-		d.seen.similar = d.match.Members
+		d.seen.similar, _ = d.alike(d.match.Members, nil)
 	}
 	return d
 }
@@ -162,11 +162,15 @@ func newDecision(memory *similarity.Memory, q Input, own similarity.Record) deci
 const disagree = 0.1
 
 // akin are the records of the study and the script that the run may be compared with.
-// They are of one workload unless they differ by a test. Where the ratios of their costs
+// They are of one workload unless they differ by a test. Those with other ratios of costs
+// than the run do not count. Where the ratios of their costs
 // disagree, they are those on the run's side of a parameter that divides them, if one
 // does. Where they disagree still, or the run's profile is unlike theirs, they are those
 // of the run's workload.
 func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
+	all := len(study) + len(script)
+	study, script = d.alike(study, script)
+	d.unlike = all - len(study) - len(script)
 	apart := d.disagree(study, script)
 	if apart {
 		if study, d.by = d.divided(study); d.by != "" {

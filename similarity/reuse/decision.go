@@ -19,6 +19,8 @@ type decision struct {
 	drifted bool
 	// by is the parameter that divides the runs of the study; empty if none does.
 	by string
+	// unlike counts the runs of the study and the script that are of another workload.
+	unlike int
 }
 
 // candidates are the configurations the next epoch can have, the present one

@@ -28,7 +28,9 @@ type player struct {
 	memory *similarity.Memory
 	random *rand.Rand
 	noise  float64 // of an epoch: the standard deviation of its logarithm
-	clock  int64
+	// disturbed is the share of epochs that take twice as long.
+	disturbed float64
+	clock     int64
 	// batch has the batch size of each run, by its record.
 	batch map[string]int64
 }
@@ -95,6 +97,9 @@ func (p *player) run(of script, study string, number, epochs int, o *outcome) {
 	for epoch := range epochs {
 		n, _ := setting.Configuration[system.CPUThreads].Integer()
 		seconds := level * of.seconds[n] * math.Exp(p.noise*p.random.NormFloat64()+drift*float64(epoch))
+		if p.disturbed > 0 && p.random.Float64() < p.disturbed {
+			seconds *= 2
+		}
 		ran := setting
 		p.clock++
 		profile := features(of.profile, float64(n))

@@ -20,7 +20,16 @@ func (d decision) whyStart(setting trial.Setting) string {
 	if setting.Phase == trial.Script {
 		runs = severalTimed(d.seen.script)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s is best by %d run%s of this %s %s", shown(setting.Configuration), runs, plural(runs), setting.Phase, d.by))
+	why := strings.TrimSpace(fmt.Sprintf("%s is best by %d run%s of this %s %s", shown(setting.Configuration), runs, plural(runs), setting.Phase, d.by))
+	if d.unlike > 0 {
+		why += "; " + d.leftOut()
+	}
+	return why
+}
+
+// leftOut says which known runs do not count.
+func (d decision) leftOut() string {
+	return fmt.Sprintf("%d known run%s left out, as the ratios of costs differ", d.unlike, plural(d.unlike))
 }
 
 // kin says which other runs of the study and the script count.
@@ -50,6 +59,9 @@ func (d decision) why(setting trial.Setting, choice probing.Choice, model *probi
 	var parts []string
 	if d.drifted {
 		parts = append(parts, "the profile has changed, so this is looked up anew")
+	}
+	if d.unlike > 0 {
+		parts = append(parts, d.leftOut())
 	}
 	kin := d.kin()
 	switch {
