@@ -76,7 +76,7 @@ func (m *Memory) Len() int { return len(m.records) }
 func (m *Memory) Records() []Record { return m.inOrder(maps.Keys(m.records)) }
 
 // Kin returns the records of the same study, and those of other studies with the
-// same script, without the record itself; each the oldest first, at most limit of
+// same script, unless its files are known to differ, without the record itself; each the oldest first, at most limit of
 // them: the newest that compare configurations, and with what is left of the limit
 // the newest of the others. They are not to be changed.
 func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
@@ -85,7 +85,7 @@ func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
 		case id == of.ID:
 		case of.Study != "" && r.Study == of.Study:
 			study = append(study, r)
-		case of.Script != "" && r.Script == of.Script:
+		case of.Script != "" && r.Script == of.Script && (of.Code == "" || r.Code == "" || r.Code == of.Code):
 			script = append(script, r)
 		}
 	}

@@ -18,8 +18,10 @@ type Record struct {
 	// Study and Script are the same random-looking words in all records of one
 	// study, and of one command of one owner. They are empty in records of earlier
 	// versions.
-	Study   string    `json:"study,omitempty" maxLength:"64"`
-	Script  string    `json:"script,omitempty" maxLength:"64"`
+	Study  string `json:"study,omitempty" maxLength:"64"`
+	Script string `json:"script,omitempty" maxLength:"64"`
+	// Code is such a word for the script's files; empty where they are not known.
+	Code    string    `json:"code,omitempty" maxLength:"64"`
 	Updated time.Time `json:"updated"`
 	// Odd says that the newest profile was not like those before it under the same
 	// configuration: a second one in a row is a drift.

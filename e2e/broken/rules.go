@@ -117,6 +117,11 @@ var rules = []rule{
 		tests: []string{"./similarity/reuse -run TestAScriptThatTrainsAnotherWorkloadIsNotReused"},
 	},
 	{
+		name:  "tuning: a script whose files changed is the same script",
+		edits: []edit{{"similarity/memory.go", "(of.Code == \"\" || r.Code", "(true || r.Code"}},
+		tests: []string{"./similarity/reuse -run TestAChangedScriptIsSimilarAtMost"},
+	},
+	{
 		name:  "tuning: no comparison with the default is made",
 		edits: []edit{{"similarity/reuse/control.go", "	case !settled || d.input.Left <= needed", "	case !settled || d.input.Left >= 0"}},
 		tests: []string{"./e2e -run TestASavingIsMeasuredOrNotClaimed"},

@@ -106,6 +106,8 @@ type Run struct {
 	// Study and Script name its study, and its command and owner: see StudyKey and
 	// ScriptKey.
 	Study, Script string
+	// Code is the same word for all runs with the same files of the script: see CodeKey.
+	Code string
 	// Record is the ID of what it teaches.
 	Record string
 	// By is the study's own method of similarity; nil: the server's.
@@ -139,7 +141,7 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 func (m *Machine) input(run Run) reuse.Input {
 	input := reuse.Input{
 		Settings: run.Settings, Constants: run.Constants, Situation: run.Situation, Left: run.Left, Parameters: run.Parameters,
-		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script},
+		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script, Code: run.Code},
 	}
 	input.Planned = m.guess(run, input)
 	if input.Planned.Phase == trial.Machine {
@@ -168,7 +170,7 @@ func (m *Machine) Continue(run Run, epoch Epoch) reuse.Result {
 	input.Record.Machine = epoch.Machine
 	if own, known := m.runs[run.Record]; known {
 		input.Record = own
-		input.Record.Study, input.Record.Script = run.Study, run.Script
+		input.Record.Study, input.Record.Script, input.Record.Code = run.Study, run.Script, run.Code
 	}
 	input.Planned, input.NewRecord, input.Epoch, input.Held = epoch.Planned, epoch.NewRecord, epoch.Epoch, epoch.Held
 	return reuse.Decide(m.memory(run.By), input)
@@ -199,6 +201,15 @@ func ScriptKey(owner string, command []string, directory string) string {
 		return ""
 	}
 	return key(append([]string{"script", owner, directory}, command...)...)
+}
+
+// CodeKey is the same word for all studies whose command runs the same files, by the hash
+// in their definitions; empty without one.
+func CodeKey(code string) string {
+	if code == "" {
+		return ""
+	}
+	return key("code", code)
 }
 
 // key is a short hash of the parts.

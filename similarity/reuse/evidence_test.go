@@ -31,6 +31,7 @@ type player struct {
 	// disturbed is the share of epochs that take twice as long.
 	disturbed float64
 	clock     int64
+	code      string // of the scripts
 	// batch has the batch size of each run, by its record.
 	batch map[string]int64
 }
@@ -89,7 +90,7 @@ func (p *player) study(of script, name string) outcome {
 }
 
 func (p *player) run(of script, study string, number, epochs int, o *outcome) {
-	record := similarity.Record{ID: fmt.Sprintf("%s-run-%03d", study, number), Machine: "m", Study: study, Script: of.name}
+	record := similarity.Record{ID: fmt.Sprintf("%s-run-%03d", study, number), Machine: "m", Study: study, Script: of.name, Code: p.code}
 	setting := p.begin(record)
 	o.started[setting.Phase]++
 	level := math.Exp(0.3 * p.random.NormFloat64()) // what its hyperparameters cost

@@ -60,3 +60,23 @@ func TestADisturbedEpochDoesNotMakeAWorkloadUnlike(t *testing.T) {
 		}
 	}
 }
+
+// A script whose files have changed is not the same script: what was known of it counts
+// once its profile is similar. Where the files are not known it is the same.
+func TestAChangedScriptIsSimilarAtMost(t *testing.T) {
+	p := newPlayer(3)
+	known := script{"one", 7, slower}
+	p.code = "one version"
+	p.study(known, "first")
+	for code, want := range map[string]bool{"": true, "one version": true, "another version": false} {
+		setting := p.begin(similarity.Record{ID: "the next one", Machine: "m", Study: "second", Script: "one", Code: code})
+		if (setting.Phase == trial.Script) != want {
+			t.Errorf("with the code %q it starts as %s: %s", code, setting.Phase, setting.Why)
+		}
+	}
+	p.code = "another version"
+	second := p.study(known, "second")
+	if second.started[trial.Script]+second.phases[trial.Script] > 0 || second.phases[trial.Similar] == 0 {
+		t.Errorf("the changed script starts %v and has %v", second.started, second.phases)
+	}
+}

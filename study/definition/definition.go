@@ -150,6 +150,9 @@ type Definition struct {
 	// Directory is where the command starts, on the worker. Relative to the
 	// worker's own directory; empty means that directory.
 	Directory string `json:"directory,omitempty"`
+	// Code tells the command from an earlier one with other files: a hash of them, which
+	// the command line makes. Empty where it is not known.
+	Code string `json:"code,omitempty"`
 	// Environment is added to the command's environment.
 	Environment map[string]string `json:"environment,omitempty"`
 	// EpochTimeoutSeconds is the longest silence allowed between two reports

@@ -18,12 +18,13 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 		return def
 	}
 	s, _ := d.Open("", root,
-		"name", "description", "command", "directory", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
+		"name", "description", "command", "directory", "code", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
 	def.Command = readCommand(s)
 	s.Text("directory", 4096, &def.Directory)
+	s.Text("code", 64, &def.Code)
 	def.Environment = readEnvironment(s)
 	def.Secrets = readSecrets(s, def.Environment)
 	def.Sandbox = readSandbox(s)

@@ -47,7 +47,8 @@ func readContent(path string, stdin io.Reader) ([]byte, error) {
 }
 
 // InFolderOf makes a study's command start in the folder of its file: a
-// directory the file gives is taken relative to it.
+// directory the file gives is taken relative to it. The files that the command names
+// are hashed.
 func InFolderOf(path string, def definition.Definition) (definition.Definition, error) {
 	if path == "-" {
 		path = "stdin"
@@ -58,6 +59,9 @@ func InFolderOf(path string, def definition.Definition) (definition.Definition, 
 	}
 	if !filepath.IsAbs(def.Directory) {
 		def.Directory = filepath.Join(folder, def.Directory)
+	}
+	if def.Code == "" {
+		def.Code = codeOf(def.Directory, def.Command)
 	}
 	return def, nil
 }
