@@ -157,7 +157,7 @@ var mayImport = map[string][]string{
 	"web/standby":                    {"internal/problem", "web/answer", "web/origin", "web/transfer"},
 	"web/transfer":                   {"internal/problem", "web/answer"},
 	"web/api":                        {"budget", "internal/problem", "internal/protocol", "study", "study/access", "study/definition", "study/journal", "study/studyfile", "trial", "web/answer", "web/auth", "web/export", "web/follow", "web/guard", "web/idempotency", "web/openapi", "web/strict", "web/transfer"},
-	"web/openapi":                    {"budget", "internal/protocol", "similarity", "study/definition", "study/space", "trial"},
+	"web/openapi":                    {"budget", "internal/protocol", "similarity", "study/definition", "study/search", "study/space", "trial"},
 	"web/export":                     {"budget", "internal/protocol", "study/definition", "study/space", "trial"},
 	"web/follow":                     {"internal/problem", "internal/protocol", "study/access"},
 	"web/strict":                     {"internal/problem"},

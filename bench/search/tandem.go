@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/stopping"
 )
 
@@ -42,6 +43,7 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 func variants() map[string]func(*definition.Definition) {
 	return map[string]func(*definition.Definition){
 		"widen": func(def *definition.Definition) { def.Search.Widen = true },
+		"one":   func(def *definition.Definition) { def.Search.Learning = search.OneRung },
 		"down":  func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
 	}
 }
@@ -83,10 +85,12 @@ func (s setup) name() string {
 // apply changes a problem's study to the setup.
 func (s setup) apply(def definition.Definition) definition.Definition {
 	def.Search.Seed = s.seed
-	method, variant, _ := strings.Cut(s.method, "+")
-	def.Search.Method = method
-	if change, known := variants()[variant]; known {
-		change(&def)
+	words := strings.Split(s.method, "+")
+	def.Search.Method = words[0]
+	for _, word := range words[1:] {
+		if change, known := variants()[word]; known {
+			change(&def)
+		}
 	}
 	if s.policy != "" {
 		def.Budget.Policy = s.policy

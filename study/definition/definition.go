@@ -67,6 +67,9 @@ type Search struct {
 	Population int `json:"population,omitempty"`
 	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
+	// Learning is from which outcomes the models of bohb and tpe learn. Studies
+	// that were stored without it learn from one rung.
+	Learning search.Learning `json:"learning,omitempty"`
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`
 	// Initial are configurations to try before anything the method proposes.
@@ -214,7 +217,7 @@ func (d Definition) SearchSettings() search.Settings {
 	settings := search.Settings{
 		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
-		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, GridPoints: d.Search.GridPoints,
+		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, Learning: d.Search.Learning, GridPoints: d.Search.GridPoints,
 		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
 		Restarts: d.Search.Restarts,
 		Widen:    d.Search.Widen,

@@ -154,6 +154,35 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
+// BenchmarkLearning is the same on a ladder of four rungs, with n trials of d
+// parameters, for a model of one rung and one that learns from lower rungs too.
+func BenchmarkLearning(b *testing.B) {
+	for _, method := range []string{"bohb", "tpe"} {
+		for _, learning := range []Learning{OneRung, LowerRungs} {
+			b.Run(fmt.Sprint(method, "/", learning), func(b *testing.B) {
+				a := studyOf(b, 20, 4)
+				for len(a.history.Trials) < 10_000 {
+					configuration, err := a.history.Cube.Sample(a.random())
+					if err != nil {
+						b.Fatal(err)
+					}
+					a.queue = append(a.queue, configuration)
+					a.measure(b, a.request(b))
+				}
+				a.queue, a.settings.Method, a.settings.Learning = nil, method, learning
+				p, err := methods()[method](a.settings)
+				if err != nil {
+					b.Fatal(err)
+				}
+				a.proposer = p
+				for b.Loop() {
+					a.measure(b, a.request(b))
+				}
+			})
+		}
+	}
+}
+
 // prepared returns a search over d floats on one rung, with n measured trials,
 // drawn at random, and further ones pending.
 func prepared(t testing.TB, d, n, pending int) *machine {

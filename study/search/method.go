@@ -18,12 +18,14 @@ import (
 // them share the ladder, so a new search is one proposer and one line here.
 func methods() map[string]func(Settings) (propose.Proposer, error) {
 	return map[string]func(Settings) (propose.Proposer, error){
-		"bohb":   func(s Settings) (propose.Proposer, error) { return bohb.New(s.Space, s.Seed, s.RandomFraction), nil },
+		"bohb": func(s Settings) (propose.Proposer, error) {
+			return bohb.New(s.Space, s.Seed, s.RandomFraction, s.Learning == LowerRungs), nil
+		},
 		"cma-es": func(s Settings) (propose.Proposer, error) { return cmaes.New(s.Space, s.Seed, s.Restarts) },
 		"random": func(Settings) (propose.Proposer, error) { return propose.Random{}, nil },
 		"grid":   func(s Settings) (propose.Proposer, error) { return grid.New(s.Space, s.Seed, s.GridPoints) },
 		"sobol":  func(s Settings) (propose.Proposer, error) { return sobol.New(s.Space, s.Seed) },
-		"tpe":    func(s Settings) (propose.Proposer, error) { return tpe.New(s.Space), nil },
+		"tpe":    func(s Settings) (propose.Proposer, error) { return tpe.New(s.Space, s.Learning == LowerRungs), nil },
 		"gp":     func(s Settings) (propose.Proposer, error) { return gp.New(s.Space, s.Seed), nil },
 	}
 }

@@ -58,6 +58,8 @@ type Settings struct {
 	// RandomFraction is the share of configurations drawn uniformly by a
 	// model-based method (BOHB's ρ, 1/3 by default).
 	RandomFraction float64 `json:"random_fraction"`
+	// Learning is what the models of bohb and tpe know; not set, it is one rung.
+	Learning Learning `json:"learning,omitempty"`
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`
 	// Restarts is how cma-es goes on when it has arrived; not set, it is IPOP.
@@ -68,6 +70,21 @@ type Settings struct {
 	// Maximize holds one entry for each objective.
 	Maximize []bool `json:"maximize"`
 }
+
+// Learning names from which outcomes a model of one rung learns.
+type Learning string
+
+// What there is to learn from. The zero value means [OneRung]: studies that were
+// stored before there were two lack it, and go on as they began.
+const (
+	// OneRung is the outcomes at the model's rung: of what survived up to there.
+	OneRung Learning = "one_rung"
+	// LowerRungs is what was bad at lower rungs besides.
+	LowerRungs Learning = "lower_rungs"
+)
+
+// Known reports whether there is such a learning.
+func (l Learning) Known() bool { return l == OneRung || l == LowerRungs }
 
 // EventKind names an event.
 type EventKind string

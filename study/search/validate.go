@@ -37,6 +37,7 @@ func (s Settings) validate() []problem.Field {
 	require(known, "search.method", s.Method, "must be one of %s", strings.Join(Names(), ", "))
 	require(s.Promotion.OrDefault().Known(), "search.promotion", string(s.Promotion), "must be asynchronous, synchronous, none or population")
 	require(s.Restarts.OrDefault().Known(), "search.restarts", string(s.Restarts), "must be ipop, bipop or none")
+	require(s.Learning == "" || s.Learning.Known(), "search.learning", string(s.Learning), "must be lower_rungs or one_rung")
 	s.validatePopulation(require)
 	require(s.Promotion != budget.NoPromotion || s.Brackets <= 0, "search.brackets", s.Brackets,
 		"must be left out with promotion: none, as every trial then starts at the top rung")

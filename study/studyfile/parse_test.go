@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 			Epochs:       budget.EpochRange{Min: 1, Max: 9},
 			DataFraction: budget.FractionRange{Min: 0.1, Max: 1},
 		},
-		Search: definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, GridPoints: 5},
+		Search: definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, Learning: search.LowerRungs, GridPoints: 5},
 		Stop:   definition.Stop{Trials: 50, Failures: 10},
 		Retry:  definition.Retry{Failures: 1},
 	}

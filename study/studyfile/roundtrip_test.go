@@ -133,6 +133,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 				Promotion: rapid.SampledFrom(budget.Promotions()).Draw(t, "promotion"),
 				Seed:      rapid.Uint64Range(0, 1<<53-1).Draw(t, "seed"), RandomFraction: rapid.Float64Range(0, 1).Draw(t, "random"),
 				Brackets: rapid.IntRange(0, 9).Draw(t, "brackets"), GridPoints: 3,
+				Learning: rapid.SampledFrom([]search.Learning{search.OneRung, search.LowerRungs}).Draw(t, "learning"),
 			},
 			Stop:      definition.Stop{Trials: rapid.IntRange(1, 1000).Draw(t, "trials"), Seconds: rapid.Float64Range(0, 1e6).Draw(t, "seconds"), Failures: rapid.IntRange(0, 9).Draw(t, "failures")},
 			Retry:     definition.Retry{Failures: rapid.IntRange(0, 9).Draw(t, "retries")},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/cmaes"
 	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
@@ -15,12 +16,12 @@ import (
 // readSearch reads how configurations are chosen, with the defaults filled in; eta
 // is the ladder's.
 func readSearch(s tree.Section, eta int) definition.Search {
-	result := definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, GridPoints: 5}
+	result := definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, Learning: search.LowerRungs, GridPoints: 5}
 	n, at := s.Get("search")
 	if n == nil {
 		return result
 	}
-	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population", "repeats")
+	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population", "repeats")
 	if !ok {
 		return result
 	}
@@ -43,6 +44,10 @@ func readSearch(s tree.Section, eta int) definition.Search {
 	s.Whole("brackets", 0, budget.MaxRungs, &result.Brackets)
 	if n, at := s.Get("brackets"); n != nil && result.Brackets > 0 && result.Promotion == budget.NoPromotion {
 		s.Fault(at, n, "must be left out with promotion: none, as every trial then starts at the top rung")
+	}
+	s.Text("learning", tree.MaxKey, (*string)(&result.Learning))
+	if n, at := s.Get("learning"); n != nil && !result.Learning.Known() {
+		s.Fault(at, n, "must be lower_rungs (learn from what was bad below, too) or one_rung")
 	}
 	s.Whole("grid_points", 1, 1000, &result.GridPoints)
 	result.Initial = readInitial(s)

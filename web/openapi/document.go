@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -152,6 +153,7 @@ func wordings() map[string][]any {
 		"Parameter.type":              listOf(space.FloatType, space.IntType, space.CategoricalType, space.OrdinalType),
 		"Settings.policy":             listOf(budget.Multi, budget.Epochs, budget.Dataset, budget.Seconds, budget.Joules),
 		"Settings.growth":             listOf(budget.Geometric, budget.Linear),
+		"Search.learning":             listOf(search.LowerRungs, search.OneRung),
 		"Settings.rounding":           listOf(budget.Nearest, budget.Down),
 		"AcceptedReport.system_phase": listOf(trial.Phases()...),
 	}

@@ -33,6 +33,8 @@ type BOHB struct {
 	even       propose.Proposer
 	model      Model
 	rung, size int         // what the model was fitted to; size 0: nothing yet
+	failed     int         // what had no value at lower rungs then
+	below      bool        // the bad density has that too
 	points     [][]float64 // a buffer
 }
 
@@ -43,9 +45,9 @@ type Model struct {
 }
 
 // New returns the proposer of a space; randomFraction of the configurations are
-// chosen by no model.
-func New(s space.Space, seed uint64, randomFraction float64) *BOHB {
-	b := &BOHB{randomFraction: randomFraction}
+// chosen by no model. With below, the model learns from what failed at lower rungs.
+func New(s space.Space, seed uint64, randomFraction float64, below bool) *BOHB {
+	b := &BOHB{randomFraction: randomFraction, below: below}
 	if sequence, err := sobol.New(s, seed); err == nil {
 		b.even = sequence
 	}
@@ -93,15 +95,23 @@ func modelled(h *ladder.History) int {
 func (b *BOHB) fit(h *ladder.History, at int) {
 	r := &h.Rungs[at]
 	m := &b.model
-	if n := len(r.Entries); b.rung != at || b.size != n {
+	failed := 0
+	for i := range h.Rungs[:at] {
+		failed += len(h.Rungs[i].Entries) - h.Rungs[i].Usable()
+	}
+	if n := len(r.Entries); b.rung != at || b.size != n || b.below && b.failed != failed {
 		// Equation 3 of the paper: both densities have at least d + 1
 		// observations, and of few they share some.
 		least := LeastObservations(h) - 2
 		good := max(least, n*GoodPercent/100)
 		bad := max(least, n-good)
 		m.Good.Fit(h.Cube.Dimensions(), b.gather(h, r.Entries[:min(good, r.Usable())]))
-		m.Bad.Fit(h.Cube.Dimensions(), b.gather(h, r.Entries[n-bad:]))
-		b.rung, b.size = at, n
+		worse := ladder.SpreadOut(r.Entries[n-bad:], kde.MaxObservations)
+		if b.below {
+			worse = append(worse, h.Bad(at, false, kde.MaxObservations)...)
+		}
+		m.Bad.Fit(h.Cube.Dimensions(), b.gather(h, worse))
+		b.rung, b.size, b.failed = at, n, failed
 	}
 	b.points = b.points[:0]
 	for _, number := range h.Pending() {

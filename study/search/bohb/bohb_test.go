@@ -34,7 +34,7 @@ func newGame(d, rungs int) *game {
 	return &game{
 		History:   ladder.New(floats, budgets, 3, []bool{true}, false),
 		promotion: promotion.New(promotion.Rules{Rungs: rungs, Eta: 3, Brackets: 1}),
-		bohb:      New(floats, 5, 0),
+		bohb:      New(floats, 5, 0, true),
 		random:    rand.New(rand.NewPCG(5, 1)),
 	}
 }

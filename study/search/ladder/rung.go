@@ -159,3 +159,19 @@ func (e Entry) Worth() float64 {
 	}
 	return e.Score
 }
+
+// Bad are outcomes at the rungs below one that its own ranking lacks: of each rung
+// all that has no value, with worse also the worse half of the others, as they were
+// hardly ever promoted; and of too many the given number, evenly spread.
+func (h *History) Bad(below int, worse bool, most int) []Entry {
+	var bad []Entry
+	for i := range h.Rungs[:below] {
+		r := &h.Rungs[i]
+		from := r.Usable()
+		if worse {
+			from = (from + 1) / 2
+		}
+		bad = append(bad, SpreadOut(r.Entries[from:], most)...)
+	}
+	return bad
+}

@@ -37,14 +37,17 @@ const (
 // trials that have it.
 type TPE struct {
 	groups     []*group
-	rung, size int // what the groups were fitted to; size 0: nothing yet
+	rung, size int  // what the groups were fitted to; size 0: nothing yet
+	outcomes   int  // at the rungs up to that one then
+	below      bool // the bad densities have what was bad at lower rungs too
 	pending    []int
 	candidates []kde.Candidate
 	memory     []float64
 }
 
-// New returns the proposer of a space.
-func New(s space.Space) *TPE { return &TPE{groups: newGroups(s)} }
+// New returns the proposer of a space. With below, the model learns from what was
+// bad at lower rungs.
+func New(s space.Space, below bool) *TPE { return &TPE{groups: newGroups(s), below: below} }
 
 func (t *TPE) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) {
 	at := t.modelled(h)
@@ -77,14 +80,22 @@ func (t *TPE) modelled(h *ladder.History) int {
 func (t *TPE) fit(h *ladder.History, at int) {
 	t.pending = h.Pending()
 	entries := h.Rungs[at].Entries
-	anew := t.rung != at || t.size != len(entries)
+	outcomes := 0
+	for i := range h.Rungs[:at+1] {
+		outcomes += len(h.Rungs[i].Entries)
+	}
+	anew := t.rung != at || t.size != len(entries) || t.below && t.outcomes != outcomes
+	var bad []ladder.Entry
+	if anew && t.below {
+		bad = h.Bad(at, true, kde.MaxObservations)
+	}
 	for _, g := range t.groups {
 		if anew {
-			g.fit(h, entries)
+			g.fit(h, entries, bad)
 		}
 		g.wait(h, t.pending)
 	}
-	t.rung, t.size = at, len(entries)
+	t.rung, t.size, t.outcomes = at, len(entries), outcomes
 }
 
 // draw returns a masked point that is allowed, new, and not close to a pending
@@ -184,27 +195,35 @@ func (g *group) of(h *ladder.History, trials []int) [][]float64 {
 }
 
 // fit splits the outcomes of trials that have the group, best first, into good
-// and bad ones. Both densities get a uniform kernel besides: the prior.
-func (g *group) fit(h *ladder.History, entries []ladder.Entry) {
-	mine := entries
-	if g.conditional {
-		mine = nil
-		for _, e := range entries {
-			if !math.IsNaN(h.Points[e.Trial][g.at[0]]) {
-				mine = append(mine, e)
-			}
-		}
-	}
+// and bad ones; more bad ones are those of lower rungs. Both densities get a
+// uniform kernel besides: the prior.
+func (g *group) fit(h *ladder.History, entries, more []ladder.Entry) {
+	mine := g.having(h, entries)
 	r := ladder.Rung{Entries: mine}
 	good := min(int(math.Ceil(goodShare*float64(len(mine)))), r.Usable())
-	better, worse := ladder.SpreadOut(mine[:good], kde.MaxObservations), ladder.SpreadOut(mine[good:], kde.MaxObservations)
+	better := ladder.SpreadOut(mine[:good], kde.MaxObservations)
+	worse := append(ladder.SpreadOut(mine[good:], kde.MaxObservations), g.having(h, more)...)
 	g.weights = improvements(better, mine[good:])
 	g.logs = g.logs[:0]
 	for _, weight := range g.weights {
 		g.logs = append(g.logs, math.Log(weight))
 	}
 	g.place(h, &g.good, better)
-	g.place(h, &g.bad, worse)
+	g.place(h, &g.bad, ladder.SpreadOut(worse, kde.MaxObservations))
+}
+
+// having are the outcomes of trials that have the group.
+func (g *group) having(h *ladder.History, entries []ladder.Entry) []ladder.Entry {
+	if !g.conditional {
+		return entries
+	}
+	var mine []ladder.Entry
+	for _, e := range entries {
+		if !math.IsNaN(h.Points[e.Trial][g.at[0]]) {
+			mine = append(mine, e)
+		}
+	}
+	return mine
 }
 
 // improvements are the weights of the good trials' kernels: by how much each
