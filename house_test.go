@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"similarity/groundtruth":         {"internal/problem", "internal/protocol", "similarity", "study/space", "study/system", "similarity/reuse", "trial"},
 	"inference_emu":                  {"inference_emu/graph", "internal/problem"},
 	"inference_emu/inference":        {"study/ranking", "inference_emu", "inference_emu/deployment", "inference_emu/device", "internal/gate", "internal/problem", "internal/protocol", "study/definition", "study/journal", "trial"},
-	"inference_emu/deployment":       {"inference_emu", "inference_emu/device", "inference_emu/estimate", "inference_emu/tuning", "internal/problem"},
+	"inference_emu/deployment":       {"inference_emu", "inference_emu/device", "inference_emu/estimate", "inference_emu/graph", "inference_emu/tuning", "internal/problem"},
 	"inference_emu/graph":            {"internal/problem"},
 	"inference_emu/graph/graphtest":  {"inference_emu/graph", "internal/problem"},
 	"inference_emu/device":           {"internal/problem"},

@@ -28,8 +28,11 @@ import (
 type Settings struct {
 	// BatchLow and BatchHigh bound the batch size.
 	BatchLow, BatchHigh int
-	Objective           tuning.Metric
-	Constraints         []tuning.Constraint
+	// FixedBatch is how many samples the model takes at a time, no more and no
+	// less ([graph.Graph.FixedBatch]); 0 if BatchLow and BatchHigh bound them.
+	FixedBatch  int
+	Objective   tuning.Metric
+	Constraints []tuning.Constraint
 }
 
 // MaxBatch is the largest batch that is searched (section 7.5.2).
@@ -68,7 +71,7 @@ type Deployment struct {
 	// it stands on. EnergyMethod is the same of the joules.
 	Method       string `json:"method"`
 	EnergyMethod string `json:"energy_method"`
-	// Code is a program that runs the model so; see [Deployment.Program].
+	// Code is a program that runs the model so; see program.go.
 	Code string `json:"program"`
 	// Front are the configurations between latency, energy and throughput.
 	Front []tuning.Evaluation `json:"front,omitempty"`
@@ -167,6 +170,9 @@ type site struct {
 // steps.
 func (s site) space() tuning.Space {
 	space := tuning.Space{BatchSizes: tuning.Range(s.settings.BatchLow, s.settings.BatchHigh), Cores: tuning.Range(1, s.device.Clusters[0].Cores.Value)}
+	if s.settings.FixedBatch > 0 {
+		space.BatchSizes = []int{s.settings.FixedBatch}
+	}
 	if steps := s.device.Clusters[0].StepsHertz; steps != nil {
 		space.CPUHertz = steps.Value
 	}
@@ -200,11 +206,20 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 }
 
 func (s site) predict(c tuning.Configuration) estimate.Prediction {
-	return s.model.Predict(s.workload, settingOf(c))
+	return s.model.Predict(s.workload, s.settingOf(c))
 }
 
-func settingOf(c tuning.Configuration) estimate.Configuration {
-	return estimate.Configuration{Batch: c.BatchSize, Cores: c.Cores, CPUHertz: c.CPUHertz}
+func (s site) settingOf(c tuning.Configuration) estimate.Configuration {
+	return estimate.Configuration{Batch: s.batches(c.BatchSize), Cores: c.Cores, CPUHertz: c.CPUHertz}
+}
+
+// batches is a batch in units of what the graph computes at once: a sample, or all
+// samples that a file with a fixed batch takes.
+func (s site) batches(samples int) int {
+	if s.settings.FixedBatch > 0 {
+		return samples / s.settings.FixedBatch
+	}
+	return samples
 }
 
 // joules are those of a batch that takes so long. Where only times were measured on
@@ -215,7 +230,7 @@ func (s site) joules(c tuning.Configuration, p estimate.Prediction, seconds esti
 	if s.plain == nil {
 		return p.Joules
 	}
-	before := s.plain.Predict(s.workload, settingOf(c))
+	before := s.plain.Predict(s.workload, s.settingOf(c))
 	idle, load := s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value
 	watts := min(max(before.Joules.Value/before.Seconds.Value, idle), load)
 	return estimate.Estimate{Value: watts * seconds.Value, Low: idle * seconds.Low, High: load * seconds.High}
@@ -232,7 +247,7 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(byte
 func (s site) ran(c tuning.Configuration) (emu.Run, bool) {
 	for _, run := range s.runs {
 		highest := c.CPUHertz == 0 || c.CPUHertz >= s.device.Clusters[0].HighestHertz.Value
-		if run.Batch == c.BatchSize && run.Threads == c.Cores && highest {
+		if run.Batch == s.batches(c.BatchSize) && run.Threads == c.Cores && highest {
 			return run, true
 		}
 	}
@@ -240,7 +255,7 @@ func (s site) ran(c tuning.Configuration) (emu.Run, bool) {
 }
 
 func (s site) memory(batch int) int64 {
-	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(batch))
+	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(s.batches(batch)))
 }
 
 func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
@@ -265,7 +280,7 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
 			d.EnergyMethod = run.EnergyMethod
 		}
 	}
-	d.Code = d.Program()
+	d.Code = d.program(s.architecture.Graph.Inputs)
 	return d
 }
 

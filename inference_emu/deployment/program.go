@@ -3,13 +3,15 @@ package deployment
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
-// Program is Python that runs the model with ONNX Runtime as the deployment says,
+// program is Python that runs the model with ONNX Runtime as the deployment says,
 // ready to be copied to the device: to be imported for its function infer, or to be
-// run with the model's path, and then it says what a batch takes there. Empty where
-// nothing runs.
-func (d Deployment) Program() string {
+// run with the model's path, and then it says what a batch takes there, with inputs of
+// the sizes that it was estimated for. Empty where nothing runs.
+func (d Deployment) program(inputs []graph.Tensor) string {
 	if !d.Runs() {
 		return ""
 	}
@@ -22,16 +24,22 @@ func (d Deployment) Program() string {
 	if c.Cores > 0 {
 		cores = fmt.Sprintf("os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:%d])\n", c.Cores)
 	}
+	var sizes []string
+	for _, one := range inputs {
+		sizes = append(sizes, strings.ReplaceAll(fmt.Sprint(one.Shape), " ", ", "))
+	}
 	return strings.NewReplacer(
+		"SIZES", "["+strings.Join(sizes, ", ")+"]",
 		"DEVICE", d.Device, "BATCH", fmt.Sprint(c.BatchSize), "LATENCY", fmt.Sprintf("%.3g ms", 1e3*d.LatencySeconds.Value), "METHOD", d.Method,
 		"CLOCK\n", clock, "AFFINITY\n", cores, "THREADS", fmt.Sprint(max(1, c.Cores)),
-	).Replace(program)
+	).Replace(programText)
 }
 
-// program is what [Deployment.Program] fills in. A file that fixes its batch takes
+// programText is what [Deployment.program] fills in. A file that fixes its batch takes
 // that many samples at a time.
-const program = `# DEVICE: a batch of BATCH takes LATENCY (METHOD)
+const programText = `# DEVICE: a batch of BATCH takes LATENCY (METHOD)
 CLOCK
+import itertools
 import os
 import statistics
 import sys
@@ -61,10 +69,11 @@ def infer(*samples):
 
 
 if __name__ == "__main__":  # what a batch takes here: python3 infer.py model.onnx
+    sizes = SIZES  # of each input, where the model leaves them open
     types = {"float": "float32", "double": "float64"}
     samples = []
-    for one in inputs:
-        shape = [batch] + [size if isinstance(size, int) else 1 for size in one.shape[1:]]
+    for one, known in itertools.zip_longest(inputs, sizes[: len(inputs)], fillvalue=[]):
+        shape = [batch] + [size if isinstance(size, int) else (known[at : at + 1] or [1])[0] for at, size in enumerate(one.shape[1:], 1)]
         name = one.type[len("tensor(") : -1]
         samples.append(numpy.zeros(shape, types.get(name, name)))
     seconds = []

@@ -69,7 +69,7 @@ func Find(devices []Device, name string) (Device, error) {
 	if len(near) > 0 {
 		return Device{}, problem.New(problem.NotFound, "there is no device %q: did you mean %s?", shorten(name), strings.Join(near, " or "))
 	}
-	return Device{}, problem.New(problem.NotFound, "there is no device %q: known are %s; others can be described in a file (see docs/edge.md)",
+	return Device{}, problem.New(problem.NotFound, "there is no device %q: known are %s",
 		shorten(name), strings.Join(known, ", "))
 }
 

@@ -133,4 +133,9 @@ type Graph struct {
 	// Tensors are all that are computed, the inputs among them, by name.
 	Tensors   map[string]Tensor `json:"tensors,omitempty"`
 	Operators []Operator        `json:"operators"`
+	// FixedBatch is how many samples the file takes at a time, no more and no less;
+	// 0 if it leaves that open. It is a property of the file, and not stored.
+	FixedBatch int64 `json:"-"`
+	// WeightsOutside says that the file refers to weights in other files.
+	WeightsOutside bool `json:"-"`
 }

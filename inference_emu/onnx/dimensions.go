@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,15 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
+
+// fixed is how many samples the file takes at a time, the first dimension of its
+// first input; 0 if any input leaves the batch open.
+func (b binding) fixed(inputs []graph.Tensor) int64 {
+	if b.open || len(inputs) == 0 || len(inputs[0].Shape) == 0 {
+		return 0
+	}
+	return inputs[0].Shape[0]
+}
 
 // binding gives symbolic dimensions their sizes.
 type binding struct {
@@ -61,18 +71,26 @@ func (b binding) input(info document.ValueInfo) (graph.Tensor, error) {
 	}
 	batch := b.batchAt(info)
 	tensor := graph.Tensor{Name: info.Name, Type: info.Kind, Shape: make([]int64, len(info.Dims)), Batched: len(info.Dims) > 0}
+	var open []problem.Field
 	for at, dim := range info.Dims {
-		size, err := dim.Size, error(nil)
+		size := dim.Size
 		switch {
 		case at == batch:
 			size = 1
 		case size < 0:
-			size, err = b.size(info, at)
-		}
-		if err != nil {
-			return graph.Tensor{}, err
+			given, err := b.size(info, at)
+			var known *problem.Error
+			if errors.As(err, &known) && len(known.Fields) > 0 {
+				open = append(open, known.Fields...)
+			} else if err != nil {
+				return graph.Tensor{}, err
+			}
+			size = given
 		}
 		tensor.Shape[at] = size
+	}
+	if len(open) > 0 {
+		return graph.Tensor{}, problem.WithFields("the file leaves dimensions open", open)
 	}
 	if err := document.CheckShape(tensor.Shape, b.limits); err != nil {
 		return graph.Tensor{}, document.Within(err, "input %q", info.Name)
@@ -96,7 +114,7 @@ func (b binding) size(info document.ValueInfo, at int) (int64, error) {
 	}
 	if !known {
 		return 0, problem.WithFields("the file leaves a dimension open", []problem.Field{{Path: info.Name,
-			Message: fmt.Sprintf("dimension %d is symbolic: give the size of %q, such as %s=128", at, name, name)}})
+			Message: fmt.Sprintf("dimension %d is %s: give the size of %q, such as %s=128", at, info.Dims[at].Open(), name, name)}})
 	}
 	if size < 1 {
 		return 0, problem.New(problem.Invalid, "dimension %q has size %d: at least 1", name, size)

@@ -23,7 +23,7 @@ func TestFaultsNameTheNodeAndTheReason(t *testing.T) {
 		"cut off":        {open(t, "lenet5")[:9000], []string{"only a part"}, problem.Invalid},
 		"unknown":        {file(input, node("Frobnicate", names("x"), names("y"))), []string{"Frobnicate", "not known", `"y"`, "shape_inference"}, problem.Invalid},
 		"unknown domain": {file(input, message(1, text(4, "Relu"), text(7, "com.example"), text(1, "x"), text(2, "y"))), []string{"com.example.Relu"}, problem.Invalid},
-		"subgraph":       {file(input, node("If", names("x"), names("y"), message(5, text(1, "then_branch"), message(6)))), []string{"(If)", "not supported"}, problem.Invalid},
+		"subgraph":       {file(input, node("If", names("x"), names("y"), message(5, text(1, "then_branch"), message(6)))), []string{"(If)", "not known", "shape_inference"}, problem.Invalid},
 		"open shape":     {file(input, node("Unique", names("x"), names("y")), info(12, "y", 1, -1)), []string{"Unique", "not known"}, problem.Invalid},
 		"forward":        {file(input, node("Relu", names("z"), names("y"))), []string{`"z"`, "no node before it"}, problem.Invalid},
 		"twice":          {file(input, node("Relu", names("x"), names("y")), node("Relu", names("x"), names("y"))), []string{"written already"}, problem.Invalid},

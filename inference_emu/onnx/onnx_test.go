@@ -3,6 +3,7 @@ package onnx_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -105,8 +106,8 @@ func TestOpenDimensionsAreAskedForAllAtOnce(t *testing.T) {
 	if !errors.As(err, &known) || known.Code != problem.Invalid || len(known.Fields) == 0 {
 		t.Fatalf("%v", err)
 	}
-	if text := err.Error(); !strings.Contains(text, `"height"`) {
-		t.Errorf("the error does not name the dimension: %s", text)
+	if text := err.Error(); !strings.Contains(text, `"height"`) || !strings.Contains(text, `"width"`) {
+		t.Errorf("the error does not name both dimensions: %s", text)
 	}
 	// By the place too.
 	if _, err := onnx.Read(open(t, "segmenter"), onnx.Options{Dimensions: map[string]int64{"x:2": 32, "width": 32}}); err != nil {
@@ -114,6 +115,40 @@ func TestOpenDimensionsAreAskedForAllAtOnce(t *testing.T) {
 	}
 	if _, err := onnx.Read(open(t, "segmenter"), onnx.Options{Dimensions: map[string]int64{"height": 0, "width": 32}}); err == nil {
 		t.Error("a size of 0 was taken")
+	}
+}
+
+func TestASizeThatIsNoneIsShown(t *testing.T) {
+	for _, size := range []int64{0, -3} {
+		shape := message(2, message(1, integer(1, 1)), message(1, integer(1, size)))
+		_, err := onnx.Read(file(message(11, text(1, "x"), message(2, message(1, integer(1, 1), shape)))), onnx.Options{})
+		if want := fmt.Sprintf("dimension 1 is %d in the file, which is no size", size); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestABatchThatTheFileFixes(t *testing.T) {
+	for name, want := range map[string]int64{"lstm": 0, "lenet5": 0, "gru": 1} {
+		if got := read(t, name).FixedBatch; got != want {
+			t.Errorf("%s takes %d at a time, want %d", name, got, want)
+		}
+	}
+	g, err := onnx.Read(file(info(11, "x", 1, 4, 3), node("Relu", names("x"), names("y")), info(12, "y", 1, 4, 3)), onnx.Options{})
+	if err != nil || g.FixedBatch != 4 {
+		t.Errorf("%v, it takes %d at a time", err, g.FixedBatch)
+	}
+}
+
+// Nobody knows how often a loop runs: it is not counted, and said to be so.
+func TestGraphsWithinTheGraphAreNotCounted(t *testing.T) {
+	body := message(5, text(1, "body"), message(6))
+	g, err := onnx.Read(file(info(11, "x", 1, 1, 6), node("Loop", names("x"), names("z"), body), info(13, "z", 1, 1, 6), node("Relu", names("z"), names("y")), info(12, "y", 1, 1, 6)), onnx.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cost := g.Cost(1); !strings.Contains(strings.Join(cost.Uncounted, " "), "Loop") || cost.Operations == 0 {
+		t.Errorf("%+v", cost)
 	}
 }
 

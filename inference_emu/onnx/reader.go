@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
@@ -59,6 +58,7 @@ func (r *reader) read() error {
 			return problem.New(problem.Invalid, "initializer %q: its name is empty or there twice", one.Name)
 		}
 		r.values[one.Name] = constantOf(one)
+		r.graph.WeightsOutside = r.graph.WeightsOutside || one.Outside
 	}
 	for _, info := range slices.Concat(r.model.Infos, r.model.Outputs) {
 		r.infos[info.Name] = info
@@ -105,6 +105,7 @@ func (r *reader) readInputs() error {
 	if len(faults) > 0 {
 		return problem.WithFields("the file leaves dimensions open", faults)
 	}
+	r.graph.FixedBatch = r.binding.fixed(r.graph.Inputs)
 	return nil
 }
 
@@ -114,11 +115,6 @@ func constantOf(one document.Stored) value {
 
 // readNode works one node out and appends its operator, or keeps its constants.
 func (r *reader) readNode(index int, n document.Node) error {
-	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
-		if n.Attributes[name].Subgraph {
-			return problem.New(problem.Invalid, "operators with graphs of their own (If, Loop, Scan) are not supported: what they cost depends on the data. Export without them, for instance by tracing instead of scripting")
-		}
-	}
 	s := &step{reader: r, node: n, index: index}
 	for _, name := range n.Inputs {
 		input, known := r.values[name]
@@ -136,7 +132,7 @@ func (r *reader) readNode(index int, n document.Node) error {
 	if n.Domain != "" && n.Domain != "ai.onnx.ml" {
 		handle = r.steps[n.Domain+"."+n.Kind]
 	}
-	if handle == nil {
+	if handle == nil || n.HasGraph() { // what If, Loop and Scan cost depends on the data
 		handle = (*step).unknown
 	}
 	return handle(s)

@@ -234,6 +234,7 @@ func (d *decoder) tensor(message []byte) (Stored, error) {
 			}
 		case 14:
 			v.outside = f.bits == 1
+			one.Outside = v.outside
 		}
 		return err
 	})
@@ -318,7 +319,8 @@ func (d *decoder) tensorType(info *ValueInfo, message []byte) error {
 					switch f.number {
 					case 1:
 						if one.Size = int64(f.bits); one.Size < 1 {
-							one.Size = -1 // how some say that it is open
+							written := one.Size
+							one.Size, one.Written = -1, &written
 						}
 					case 2:
 						one.Name, err = d.text(f)

@@ -45,6 +45,16 @@ func (n Node) Named(index int) string {
 	return fmt.Sprintf("%s.%d", n.Kind, index)
 }
 
+// HasGraph says whether the node runs graphs of its own, as If, Loop and Scan do.
+func (n Node) HasGraph() bool {
+	for _, one := range n.Attributes {
+		if one.Subgraph {
+			return true
+		}
+	}
+	return false
+}
+
 // attribute is what is read of an AttributeProto.
 type attribute struct {
 	Integer  int64
@@ -75,6 +85,7 @@ type Stored struct {
 	Kind    graph.Type
 	Shape   []int64
 	Numbers []float64 // nil if they were not read
+	Outside bool      // whether the values are in another file
 }
 
 // ValueInfo is what is read of a ValueInfoProto.
@@ -85,10 +96,24 @@ type ValueInfo struct {
 	Shape bool // whether there is one
 }
 
-// dimension is a fixed size, or a symbolic one: -1 and perhaps a name.
+// dimension is a fixed size, or an open one: -1 and perhaps a name.
 type dimension struct {
 	Size int64
 	Name string
+	// Written is the size in the file where it is zero or negative, which some
+	// write for an open one.
+	Written *int64
+}
+
+// Open says how the file leaves a dimension open.
+func (d dimension) Open() string {
+	switch {
+	case d.Written != nil:
+		return fmt.Sprintf("%d in the file, which is no size", *d.Written)
+	case d.Name != "":
+		return "symbolic"
+	}
+	return "not given"
 }
 
 // ElementType is that of a number of TensorProto.DataType, and how many bytes

@@ -13,7 +13,11 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 )
 
-const lenetModel = "../../../../inference_emu/onnx/testdata/lenet5.onnx"
+const (
+	lenetModel     = "../../../../inference_emu/onnx/testdata/lenet5.onnx"
+	recurrentModel = "../../../../inference_emu/onnx/testdata/lstm.onnx"
+	fixedModel     = "../../../../inference_emu/emulator/testdata/fixed.onnx"
+)
 
 // said runs a command of "tandem edge" and returns what it printed.
 func said(t *testing.T, args ...string) (string, error) {
@@ -94,9 +98,8 @@ func TestTheProgramOfADeploymentRuns(t *testing.T) {
 		batch string
 		want  string
 	}{
-		"open batch":        {lenetModel, "4", "a batch of 4 takes "},
-		"a fixed batch":     {"../../../../inference_emu/emulator/testdata/fixed.onnx", "1", "a batch of 1 takes "},
-		"another than that": {"../../../../inference_emu/emulator/testdata/fixed.onnx", "4", "fixed.onnx takes 1 at a time: export it with an open first dimension for batches of 4"},
+		"open batch":    {lenetModel, "4", "a batch of 4 takes "},
+		"a fixed batch": {fixedModel, "1", "a batch of 1 takes "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, err := said(t, "deploy", test.model, "--device", "raspberry-pi-4", "--batch-low", test.batch, "--program")
@@ -115,17 +118,38 @@ func TestTheProgramOfADeploymentRuns(t *testing.T) {
 	}
 }
 
+// The program measures with the sizes that --dimension gave.
+func TestTheProgramMeasuresAtTheGivenSizes(t *testing.T) {
+	for _, steps := range []string{"3", "128"} {
+		program, err := said(t, "deploy", recurrentModel, "--dimension", "steps="+steps, "--device", "raspberry-pi-4", "--program")
+		if want := "    sizes = [[1, " + steps + "]]"; err != nil || !strings.Contains(program, want) {
+			t.Errorf("%v, no %q in\n%s", err, want, program)
+		}
+		python := withPython(t)
+		path := filepath.Join(t.TempDir(), "infer.py")
+		if err := os.WriteFile(path, []byte(strings.Replace(program, "    seconds = []", "    print([sample.shape for sample in samples])\n    seconds = []", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), python, path, recurrentModel).CombinedOutput(); err != nil || !strings.Contains(string(out), "[(1, "+steps+")]") {
+			t.Errorf("%v, %s", err, out)
+		}
+	}
+}
+
 func TestDeployNamesWhatIsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
-		"or raspberry-pi-4?":                 {"deploy", lenetModel, "--device", "raspberry-pi-5"},
-		"latency, throughput or energy":      {"deploy", lenetModel, "--objective", "speed"},
-		"batches are from 1 to 100":          {"deploy", lenetModel, "--batch-high", "101"},
-		"is for one device":                  {"deploy", lenetModel, "--program"},
-		"must be a metric":                   {"deploy", lenetModel, "--constraint", "fast"},
-		"the smallest batch is larger":       {"deploy", lenetModel, "--batch-low", "8", "--batch-high", "4"},
-		"no such file":                       {"deploy", lenetModel, "--calibration", "missing.json"},
-		"is no pair of a model and its runs": {"calibrate", "raspberry-pi-4", lenetModel},
-		"name a device, and models":          {"calibrate", "raspberry-pi-4"},
+		"or raspberry-pi-4?":                  {"deploy", lenetModel, "--device", "raspberry-pi-5"},
+		"latency, throughput or energy":       {"deploy", lenetModel, "--objective", "speed"},
+		"batches are from 1 to 100":           {"deploy", lenetModel, "--batch-high", "101"},
+		"is for one device":                   {"deploy", lenetModel, "--program"},
+		"must be a metric":                    {"deploy", lenetModel, "--constraint", "fast"},
+		"the smallest batch is larger":        {"deploy", lenetModel, "--batch-low", "8", "--batch-high", "4"},
+		"no such file":                        {"deploy", lenetModel, "--calibration", "missing.json"},
+		"takes 1 at a time":                   {"deploy", fixedModel, "--batch-low", "4", "--batch-high", "8"},
+		"--device-file describes others":      {"deploy", lenetModel, "--device", "toaster"},
+		"with --dimension height=33,width=32": {"deploy", "../../../../inference_emu/onnx/testdata/segmenter.onnx", "--dimension", "height=33,width=32"},
+		"is no pair of a model and its runs":  {"calibrate", "raspberry-pi-4", lenetModel},
+		"name a device, and models":           {"calibrate", "raspberry-pi-4"},
 	} {
 		if _, err := said(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)

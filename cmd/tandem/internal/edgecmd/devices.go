@@ -86,7 +86,7 @@ func findDevice(devices []device.Device, name string) (device.Device, error) {
 		return found, nil
 	}
 	if name != device.ThisMachine {
-		return found, term.Misuse("%w", err)
+		return found, term.Misuse("%w\n--device-file describes others (see docs/edge.md)", err)
 	}
 	return ThisMachine().Device()
 }

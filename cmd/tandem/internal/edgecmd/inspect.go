@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,10 +123,22 @@ func readModel(path string, dimensions map[string]string) (graph.Graph, error) {
 	if errors.As(err, &known) && len(known.Fields) > 0 {
 		return graph.Graph{}, term.Misuse("%s: %w\nGive sizes with --dimension name=size", path, err)
 	}
+	if err != nil && len(dimensions) > 0 {
+		return graph.Graph{}, term.Misuse("%s with --dimension %s: %w\nOther sizes may fit", path, shownDimensions(dimensions), err)
+	}
 	if err != nil {
 		return graph.Graph{}, term.Misuse("%s: %w", path, err)
 	}
 	return g, nil
+}
+
+// shownDimensions are sizes as the flag takes them.
+func shownDimensions(dimensions map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
+		parts = append(parts, name+"="+dimensions[name])
+	}
+	return strings.Join(parts, ",")
 }
 
 func readModelFile(path string) ([]byte, error) {

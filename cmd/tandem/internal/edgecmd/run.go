@@ -2,6 +2,7 @@ package edgecmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +16,9 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // edgeRunFlags are the flags of "tandem edge run".
@@ -124,12 +127,29 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	}
 	result, failed := emulator.Run(command.Context(), job)
 	if failed != nil && len(result.Cells) == 0 {
-		return failed
+		return whyNot(path, f.dimensions, failed)
 	}
 	answer := edgeRun{Model: path, Result: result}
 	answer.Curve, answer.CurveThreads = curveOf(result.Cells)
 	if err := f.print(command.OutOrStdout(), answer); err != nil {
 		return err
+	}
+	return failed
+}
+
+// whyNot adds to the runtime's words what the file itself says about a failure.
+func whyNot(path string, dimensions map[string]int64, failed error) error {
+	data, err := readModelFile(path)
+	if err != nil {
+		return failed
+	}
+	g, err := onnx.Read(data, onnx.Options{Dimensions: dimensions})
+	var open *problem.Error
+	switch {
+	case errors.As(err, &open) && len(open.Fields) > 0:
+		return fmt.Errorf("%w\nIt was run with 1 for each size that the file leaves open; --dimension gives others: %w", failed, err)
+	case err == nil && g.WeightsOutside:
+		return fmt.Errorf("%w\nWeights of %s are in another file, which is not read: save them in it, in Python onnx.save_model(onnx.load(old), new, save_as_external_data=False)", failed, path)
 	}
 	return failed
 }

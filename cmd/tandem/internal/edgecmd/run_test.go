@@ -3,6 +3,7 @@ package edgecmd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,31 @@ func withONNXRuntime(t *testing.T) {
 		t.Skip("ONNX Runtime is not installed: " + emulator.HowToInstall)
 	}
 	t.Setenv(emulator.Variable, found[0])
+}
+
+// The runtime's words do not say what to do: the file does.
+func TestAFailedRunSaysWhatTheFileLeavesOpen(t *testing.T) {
+	withONNXRuntime(t)
+	_, err := said(t, "run", "../../../../inference_emu/onnx/testdata/segmenter.onnx", "--batch", "1", "--threads", "1", "--seconds", "0.05")
+	if err == nil || !strings.Contains(err.Error(), "Concat") || !strings.Contains(err.Error(), "--dimension") || !strings.Contains(err.Error(), `"height"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWeightsInAnotherFileAreToldApart(t *testing.T) {
+	tensor := []byte{8, 1, 16, 1, 66, 1, 'w', 112, 1} // one float "w" whose data_location (14) is another file (1)
+	file := append([]byte{58, byte(len(tensor) + 2), 42, byte(len(tensor))}, tensor...)
+	path := filepath.Join(t.TempDir(), "outside.onnx")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("no such file")
+	if err := whyNot(path, nil, failed); !errors.Is(err, failed) || !strings.Contains(err.Error(), "save_as_external_data=False") {
+		t.Errorf("%v", err)
+	}
+	if err := whyNot(smallModel, nil, failed); err != failed { //nolint:errorlint // it is the same
+		t.Errorf("a file with all its weights: %v", err)
+	}
 }
 
 func TestEdgeRunAsJSON(t *testing.T) {
