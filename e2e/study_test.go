@@ -56,6 +56,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	waiting()
+	withoutShims()
 	compileClient()
 	var err error
 	built, err = os.MkdirTemp("", "tandem-e2e-")
@@ -81,6 +82,18 @@ func waiting() {
 		return
 	}
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+}
+
+// withoutShims puts the folder of the real python3 first: the script that stands
+// for it where a version manager is installed takes as long as the interpreter.
+func withoutShims() {
+	folder, err := exec.Command("python3", "-c", "import os, sys; print(os.path.dirname(sys.executable), end='')").Output()
+	if err != nil || len(folder) == 0 {
+		return // tests that need Python say that there is none
+	}
+	if err := os.Setenv("PATH", string(folder)+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		panic(err)
 	}
 }
