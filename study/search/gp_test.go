@@ -3,6 +3,7 @@ package search_test
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/tandem-tune/tandem/study/search"
@@ -94,6 +95,30 @@ func TestGPBearsFailuresAndInfinities(t *testing.T) {
 				t.Errorf("origins %v", origins)
 			}
 		})
+	}
+}
+
+// The kernel is fitted to as many of the first trials as there are now, not when the
+// last outcome came: a restored method continues alike.
+func TestGPContinuesAlikeAfterASnapshot(t *testing.T) {
+	settings := gpSettings(numbers(3))
+	method := start(t, settings)
+	for begun := range 48 {
+		snapshot, err := method.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored := start(t, settings)
+		if err := restored.Restore(snapshot); err != nil {
+			t.Fatal(err)
+		}
+		actions, also := ask(t, method, 1), ask(t, restored, 1)
+		if !reflect.DeepEqual(actions, also) {
+			t.Fatalf("trial %d is %+v, after a snapshot %+v", begun, actions[0], also[0])
+		}
+		if begun%3 > 0 { // the others are still out when the next ones are asked for
+			measure(t, method, actions, func(space.Configuration) float64 { return math.Sin(float64(7 * begun)) })
+		}
 	}
 }
 

@@ -100,17 +100,19 @@ func (g *GP) lowest(h *ladder.History) int {
 	return -1
 }
 
-// fit brings the model up to the history's outcomes. It is a pure function of
-// them: outcomes are only ever added, so that equal sizes mean equal outcomes.
+// fit brings the model up to the history. It is a pure function of the outcomes,
+// which are only ever added, so that equal sizes mean equal outcomes, and of the
+// trials to which the kernel is fitted.
 func (g *GP) fit(h *ladder.History, lowest int) {
 	sizes := make([]int, len(h.Rungs))
 	for i := range h.Rungs {
 		sizes[i] = len(h.Rungs[i].Entries)
 	}
-	if g.model != nil && slices.Equal(sizes, g.sizes) {
+	trials := fittedTrials(h)
+	if g.model != nil && slices.Equal(sizes, g.sizes) && g.fitted.rung == lowest && g.fitted.trials == trials {
 		return
 	}
-	g.fitParameters(h, lowest)
+	g.fitParameters(h, lowest, trials)
 	most, levels := gpObservations, []surrogate.Level(nil)
 	g.measured = 0
 	for i := lowest; i < len(h.Rungs); i++ {
@@ -143,16 +145,18 @@ func (g *GP) fit(h *ladder.History, lowest int) {
 	})
 }
 
-// fitParameters fits the kernel to the outcomes of the first trials at the
-// rung. How many trials that are goes up in steps of an eighth, so that in a
-// large study the fit is seldom made anew.
-func (g *GP) fitParameters(h *ladder.History, rung int) {
-	trials := len(h.Trials)
-	step := 1
+// fittedTrials is to how many of the first trials the kernel is fitted. That goes
+// up in steps of an eighth, so that in a large study the fit is seldom made anew.
+func fittedTrials(h *ladder.History) int {
+	trials, step := len(h.Trials), 1
 	for step*16 <= trials {
 		step *= 2
 	}
-	trials -= trials % step
+	return trials - trials%step
+}
+
+// fitParameters fits the kernel to the outcomes of the first trials at the rung.
+func (g *GP) fitParameters(h *ladder.History, rung, trials int) {
 	var entries []ladder.Entry
 	for _, e := range h.Rungs[rung].Entries {
 		if e.Trial < trials {
