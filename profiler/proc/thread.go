@@ -86,3 +86,6 @@ func (t *Tree) readThreads(pid int, u *usage, threads map[int]threadUsage) (chil
 	}
 	return children
 }
+
+// Threads are those of a process by their numbers; none when it has ended.
+func Threads(pid int) []int { return NewHost("").numbered(processFile(pid, "task")) }

@@ -197,7 +197,7 @@ func (t *Tree) look(thorough bool) map[int]usage {
 	for len(waiting) > 0 {
 		pid := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
-		if _, seen := found[pid]; seen {
+		if _, seen := found[pid]; seen || pid == os.Getpid() { // who looks is no part of it
 			continue
 		}
 		one, children, ok := t.process(pid, threads)

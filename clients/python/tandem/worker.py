@@ -14,9 +14,9 @@ import threading
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Optional
+from typing import Any, BinaryIO, Callable, Optional
 
-from . import archive
+from . import archive, attached
 from . import metrics as values
 from .assignment import CONTINUE, Assignment, Directive, Outcome
 from .client import Client
@@ -33,7 +33,13 @@ SENDINGS = 5
 class LeaseLink:
     """The way from a trial to the server, for as long as its lease is held."""
 
-    def __init__(self, client: Client, lease: Mapping[str, Any], directory: Path) -> None:
+    def __init__(
+        self,
+        client: Client,
+        lease: Mapping[str, Any],
+        directory: Path,
+        alone: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.trial_id = str(lease["trial_id"])
         self.lease_epoch = int(lease["lease_epoch"])
         self.directory = directory
@@ -41,9 +47,12 @@ class LeaseLink:
         """Why nothing can be written any more; empty while the lease is held."""
         self._client = client
         self._wanted = CONTINUE
+        self._alone = alone
 
     def begin(self, epoch: int) -> None:
-        """Nothing to say: what is before the first epoch is not in its seconds here."""
+        """The profile of an epoch begins with it."""
+        if self._alone():
+            attached.lap()
 
     def report(self, outcome: Outcome) -> Directive:
         document: dict[str, Any] = {
@@ -55,6 +64,9 @@ class LeaseLink:
             document["energy"] = {"joules": values.encode(outcome.energy.joules), "method": outcome.energy.method}
         if outcome.system:
             document["system"] = dict(outcome.system)
+        profile = attached.lap() if self._alone() else None
+        if profile:
+            document["profile"] = dict(profile)
         self._wanted = Directive.of(self._post(f"report epoch {outcome.epoch}", "reports", document))
         return self._wanted
 
@@ -176,6 +188,13 @@ class Session:
             self._register()  # the server was restarted; a missing study is found by this second try
             return self._client.post("ask for a trial", request, "leases")
 
+    def _runs_one(self) -> bool:
+        """Whether what this process does is one trial's."""
+        if self._slots > 1 or len(self.held()) > 1:
+            attached.several()
+            return False
+        return True
+
     def release(self, link: LeaseLink, why: str = "the run has ended") -> None:
         """Forget a lease that has ended."""
         link.ended = link.ended or why
@@ -201,7 +220,7 @@ class Session:
     def _accept(self, lease: Mapping[str, Any]) -> tuple[Trial, LeaseLink]:
         directory = self._folder / f"{lease['trial_id']}.{lease['lease_epoch']}" / "checkpoint"
         directory.mkdir(parents=True)
-        link = LeaseLink(self._client, lease, directory)
+        link = LeaseLink(self._client, lease, directory, self._runs_one)
         with self._lock:
             self._held[link.trial_id] = link
         try:

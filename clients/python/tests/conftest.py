@@ -20,6 +20,7 @@ StartServer = Callable[..., FakeServer]
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TANDEM_SOCKET", "TANDEM_SERVER", "TANDEM_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TANDEM_PROFILE", "off")  # test_attached.py has it on
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         monkeypatch.setenv(name, "9")  # a trial sets them, and they are to be as before after the test
 

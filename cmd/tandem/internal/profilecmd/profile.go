@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/profiler/perf"
+	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -26,6 +27,7 @@ type profileFlags struct {
 	json         bool
 	direct       bool
 	wattsPerCore float64
+	pid          int
 }
 
 // profiled is what "tandem profile" prints.
@@ -58,18 +60,33 @@ epochs (docs/training-scripts.md) gets a heat map of events over epochs.
 
 The command keeps the terminal and its exit code. The report goes to standard
 error; with --json it is the only thing on standard output, and the command's
-output goes to standard error.`,
+output goes to standard error.
+
+With --attach a process is profiled that runs already, with the threads it has and
+all it starts from now on. Each line on standard input ends an epoch, and is
+answered by one line of JSON with its profile. The Python client does so for trials
+in the user's own process.`,
 		Example: `  tandem profile -- python3 train.py
   tandem profile --events software,instructions,'L1-dcache-*' -- ./a.out
   tandem profile --events @events.txt -- ./a.out    # a list that "tandem events" wrote
-  tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'`,
+  tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'
+  while sleep 10; do echo lap; done | tandem profile --attach 4242`,
 		Args: func(command *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			attach := command.Flags().Changed("attach")
+			switch {
+			case attach && len(args) > 0:
+				return term.Misuse("give a command to run, or --attach a process that runs already, not both")
+			case attach && len(proc.Threads(flags.pid)) == 0:
+				return term.Misuse("--attach %d: there is no such process", flags.pid)
+			case !attach && len(args) == 0:
 				return term.Misuse("give a command to run: tandem profile -- COMMAND [ARGUMENT...]")
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
+			if flags.pid != 0 {
+				return flags.attach(command.Context(), command.InOrStdin(), command.OutOrStdout())
+			}
 			return flags.run(args, command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
@@ -77,6 +94,7 @@ output goes to standard error.`,
 	command.Flags().DurationVar(&flags.interval, "interval", profiler.DefaultInterval, "time between samples")
 	AddEventsFlag(command, &flags.events)
 	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	command.Flags().IntVar(&flags.pid, "attach", 0, "`process` that runs already, by its number")
 	command.Flags().BoolVar(&flags.direct, "no-epochs", false, "give the command this standard output itself, and look for no epochs in it")
 	command.Flags().Float64Var(&flags.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	return command
