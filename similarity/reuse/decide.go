@@ -152,7 +152,7 @@ func newDecision(memory *similarity.Memory, q Input, own similarity.Record) deci
 	study, script := memory.Kin(own, MaxRuns)
 	d.seen.study, d.seen.script = d.akin(memory, study, script)
 	if d.match.Similar && severalTimed(d.seen.study)+severalTimed(d.seen.script) == 0 {
-		d.seen.similar, _ = d.alike(d.match.Members, nil)
+		d.seen.similar = d.alike(nil, d.match.Members)
 	}
 	return d
 }
@@ -169,7 +169,7 @@ const disagree = 0.1
 // of the run's workload.
 func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
 	all := len(study) + len(script)
-	study, script = d.alike(study, script)
+	script = d.alike(study, script)
 	d.unlike = all - len(study) - len(script)
 	apart := d.disagree(study, script)
 	if apart {

@@ -32,20 +32,20 @@ func likeness(a, b similarity.Record, objective system.Objective) (alike, known 
 	return most-least <= unlike, shared > 1
 }
 
-// alike leaves out what is evidence of another workload: runs that are unlike this one,
-// and where this one compares nothing yet, runs of other studies that are unlike most of
-// its study. The script of several workloads tells nothing of which one it trains.
-func (d decision) alike(study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
+// alike leaves out runs of other studies that train another workload: those that are
+// unlike this one, and where this one compares nothing yet, those that are unlike most of
+// its study. Runs of its own study stay: epochs scatter, and what divides it is learned.
+func (d decision) alike(study, script []similarity.Record) []similarity.Record {
 	objective := d.input.Settings.Objective
 	other := func(r similarity.Record) bool {
 		alike, known := likeness(d.seen.own, r, objective)
 		return known && !alike
 	}
-	likeStudy, likeScript = slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
+	script = slices.DeleteFunc(slices.Clone(script), other)
 	if !d.seen.own.Compares() {
-		likeScript = slices.DeleteFunc(likeScript, func(r similarity.Record) bool {
+		script = slices.DeleteFunc(script, func(r similarity.Record) bool {
 			balance := 0
-			for _, one := range likeStudy {
+			for _, one := range study {
 				if alike, known := likeness(one, r, objective); known && alike {
 					balance++
 				} else if known {
@@ -55,5 +55,5 @@ func (d decision) alike(study, script []similarity.Record) (likeStudy, likeScrip
 			return balance < 0
 		})
 	}
-	return likeStudy, likeScript
+	return script
 }
