@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,21 +22,16 @@ func TestSpin(t *testing.T) {
 	if os.Getenv("TANDEM_TEST_SPIN") == "" {
 		t.Skip("it is started by TestARunningProcessIsProfiled")
 	}
-	ended := make(chan struct{})
+	var ended atomic.Bool
 	for range 2 {
 		go func() {
 			runtime.LockOSThread()
-			for {
-				select {
-				case <-ended:
-					return
-				default:
-				}
+			for !ended.Load() {
 			}
 		}()
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
-	close(ended)
+	ended.Store(true)
 }
 
 func TestARunningProcessIsProfiled(t *testing.T) {
