@@ -99,10 +99,14 @@ def lap() -> Optional[Mapping[str, Any]]:
 
 
 def several() -> None:
-    """Say once that trials which run at once in one process have no profile of their own."""
+    """Say once that trials which run at once in one process have no profile of their own.
+
+    Nothing is wrong then, so that it is no warning.
+    """
     with _lock:
         if os.environ.get("TANDEM_PROFILE", "") != "off":
-            _say("several", "trials that run at once in this process are not profiled: nobody can tell them apart")
+            text = "trials that run at once in this process are not profiled: nobody can tell them apart"
+            _say("several", text, logging.INFO)
 
 
 def _binary() -> str:
@@ -113,7 +117,7 @@ def _binary() -> str:
     return found
 
 
-def _say(what: str, text: str) -> None:
+def _say(what: str, text: str, level: int = logging.WARNING) -> None:
     if what not in _said:
         _said.add(what)
-        logger.warning("%s (TANDEM_PROFILE=off: do not try)", text)
+        logger.log(level, "%s (TANDEM_PROFILE=off: do not try)", text)

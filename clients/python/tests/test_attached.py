@@ -92,10 +92,11 @@ def test_without_a_profile(
 
 
 def test_trials_at_once_are_not_told_apart(real_client: tandem.Client, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "tandem")
+    caplog.set_level(logging.INFO, "tandem")
     reports = trained(real_client, n_jobs=2)
     assert not any(report.get("profile") for report in reports)
     assert len(told(caplog)) == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_a_profiler_that_ends_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
