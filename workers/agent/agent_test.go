@@ -150,6 +150,22 @@ func TestReportsCarryProfiles(t *testing.T) {
 	}
 }
 
+// A script without a client trains on while its report is on the way: that time is
+// the next epoch's.
+func TestSecondsOfAScriptThatDoesNotWait(t *testing.T) {
+	const slow = 200 * time.Millisecond
+	s := newServer()
+	s.slow = slow
+	one := s.add([]string{"/bin/sh", "-c", `for e in 1 2 3 4; do echo "{\"epoch\": $e, \"accuracy\": 1}"; done; sleep 0.5`}, nil, 4)
+	work(t, s, agent.Options{})
+	s.await(t, "the trial is finished", func() bool { return len(one.finishes) == 1 })
+	for _, report := range one.reports[1:] {
+		if seconds := float64(report.Seconds); seconds < slow.Seconds() {
+			t.Errorf("epoch %d took %g s, though the report before it alone took %v", report.Epoch, seconds, slow)
+		}
+	}
+}
+
 func TestOnlyTheChosenEventsAreCounted(t *testing.T) {
 	events, _ := perf.SelectEvents([]string{"task-clock", "page-faults"})
 	s := newServer()

@@ -59,6 +59,7 @@ func (c calls) Begin(epoch int) error {
 
 // Report sends an epoch and says what the server wants then.
 func (c calls) Report(said script.Outcome) (protocol.Directive, error) {
+	said.Waits = true
 	directive, err := c.report(said)
 	if err != nil {
 		return protocol.Directive{}, err

@@ -56,7 +56,10 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	}
 	r.progress.last, r.progress.reported, r.progress.answer = said.Epoch, true, directive
 	r.progress.refusal = ""
-	r.mark, r.setup = r.agent.colocated.snapshot(), 0
+	r.mark, r.setup = arrived, 0
+	if said.Waits { // the answer's time is not the script's
+		r.mark = r.agent.colocated.snapshot()
+	}
 	r.orders.take(directive)
 	return directive, nil
 }
@@ -89,7 +92,7 @@ func (r *run) settled() progress {
 }
 
 // measured adds what the worker measured of the epoch: the time since the one
-// before was answered, and the energy, the profile and the use of GPUs since the one
+// before was answered, or reported where the script does not wait, and the energy, the profile and the use of GPUs since the one
 // before was measured.
 func (r *run) measured(said script.Outcome, arrived snapshot) protocol.Report {
 	energy := r.window.Lap()

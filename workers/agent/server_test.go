@@ -33,10 +33,11 @@ type server struct {
 	mutex         sync.Mutex
 	changed       chan struct{} // closed and replaced at each change
 	away          bool
-	leaves        bool // it goes away when it has granted a lease
-	keeps         bool // it refuses heartbeats, and keeps their leases
-	over          bool // its study is finished
-	refused       int  // calls while it was away
+	slow          time.Duration // that it takes for a report
+	leaves        bool          // it goes away when it has granted a lease
+	keeps         bool          // it refuses heartbeats, and keeps their leases
+	over          bool          // its study is finished
+	refused       int           // calls while it was away
 	attempts      []protocol.Report
 	workers       map[string]int
 	registered    int
@@ -308,6 +309,7 @@ func (s *server) fenced(call string, id trial.ID, epoch trial.LeaseEpoch, do fun
 
 func (s *server) Report(_ context.Context, id trial.ID, report protocol.Report) (directive protocol.Directive, err error) {
 	s.change(func() { s.attempts = append(s.attempts, report) })
+	time.Sleep(s.slow)
 	err = s.fenced("report", id, report.LeaseEpoch, func(t *task) error {
 		if report.Epoch == t.lease.Budget.Epochs && len(report.Metrics) > 0 {
 			if _, ok := report.Metrics["accuracy"]; !ok {

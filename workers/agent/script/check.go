@@ -23,6 +23,8 @@ type Outcome struct {
 	Metrics map[string]trial.Float
 	// System is what the script ran with, of what is its own to apply.
 	System map[string]space.Value
+	// Waits says that the script trains on only when it has the answer.
+	Waits bool
 }
 
 // Epochs are those of a run: its first one, the last that was reported, and the
