@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/runcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/servecmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/startcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/truthcmd"
@@ -51,7 +52,7 @@ diff --exit-code" found a difference, 130 interrupted;
 		Version: term.Version(),
 	})
 	root.AddCommand(
-		runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
+		startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
 		workercmd.Command(), workercmd.DoctorCommand(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),

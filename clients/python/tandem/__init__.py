@@ -21,6 +21,7 @@ In your own process::
 
 from __future__ import annotations
 
+from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from .assignment import Budget, Directive
@@ -42,6 +43,7 @@ from .errors import (
     UnknownName,
 )
 from .model import ModelError
+from .mixture import refuse_mixture
 from .names import misplaced
 from .record import Recommendation, Result, TrialRecord
 from .script import current_trial, trials
@@ -49,6 +51,8 @@ from .study import Study
 from .trial import Trial
 from .version import VERSION as __version__
 from .warm import WarmStart
+
+refuse_mixture(_Path(__file__).resolve().parent.parent)
 
 if TYPE_CHECKING:
     from .asynchronous import AsyncClient, AsyncStudy, AsyncTrial

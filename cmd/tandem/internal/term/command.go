@@ -56,8 +56,14 @@ func Arguments(count int, what string) cobra.PositionalArgs {
 	}
 }
 
-// Version is the module version the binary was built from.
+// release is the version that scripts/release gives to what it builds.
+var release string
+
+// Version is the release, or else the module version the binary was built from.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "development build"

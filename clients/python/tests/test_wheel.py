@@ -1,0 +1,63 @@
+"""The wheel that carries the binary and the client, installed where nothing else is."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from real_server import binary
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.skipif(binary() is None, reason="TANDEM_BINARY names no tandem")
+@pytest.mark.skipif(importlib.util.find_spec("wheel") is None, reason="wheel is not installed")
+def test_the_wheel_is_all_that_the_quick_start_needs(tmp_path: Path) -> None:
+    tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    make = [sys.executable, str(ROOT / "scripts/make-wheel"), str(binary()), tag, str(tmp_path)]
+    wheel = subprocess.run(make, check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    place = tmp_path / "venv/bin"
+    install = [sys.executable, "-m", "pip", "--python", str(place / "python"), "install", "--no-compile", "--no-index"]
+    subprocess.run([*install, "--quiet", wheel], check=True)
+    clean = {"PATH": f"{place}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+
+    def run(*line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(line, env=clean, cwd=tmp_path, capture_output=True, text=True)
+
+    version = json.loads(run(str(place / "tandem"), "version", "--json").stdout)
+    assert (
+        version["go"].startswith("go1.")
+        and version["platform"] == "linux/" + {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+    )
+    assert run(str(place / "tandem"), "example", "quick-start").returncode == 0
+    again = run(str(place / "tandem"), "example", "quick-start")
+    assert again.returncode == 2 and "exists already" in again.stderr
+    study = tmp_path / "quick-start/study.yaml"
+    study.write_text(
+        study.read_text()
+        .replace("trials: 27", "trials: 2")
+        .replace("max: 27", "max: 9")
+        .replace("seconds: 300", "seconds: 60")
+    )
+    ran = run(
+        str(place / "tandem"), "run", "quick-start/study.yaml", "--data", "data", "--listen", "127.0.0.1:0", "--json"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["study"]["progress"]["best"]["value"] > 0.5
+
+    # The distribution "tandem" on the package index is somebody else's: it is told, and only that one.
+    packages = next((tmp_path / "venv/lib").glob("python*/site-packages"))
+    other = packages / "tandem-0.9.dist-info"
+    other.mkdir()
+    (other / "RECORD").write_text("tandem_helpers/__init__.py,sha256=x,1\n")
+    assert run(str(place / "python"), "-c", "import tandem").returncode == 0
+    (other / "RECORD").write_text("tandem/__init__.py,sha256=x,1\n")
+    told = run(str(place / "python"), "-c", "import tandem")
+    assert told.returncode == 1 and "tandem-0.9" in told.stderr and "pip uninstall tandem" in told.stderr
