@@ -42,8 +42,8 @@ from .errors import (
     UnavailableError,
     UnknownName,
 )
-from .model import ModelError
 from .mixture import refuse_mixture
+from .model import ModelError
 from .names import misplaced
 from .record import Recommendation, Result, TrialRecord
 from .script import current_trial, trials

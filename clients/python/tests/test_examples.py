@@ -40,6 +40,14 @@ def test_digits_resumes_as_if_it_had_never_paused(monkeypatch: pytest.MonkeyPatc
     assert straight[-1]["metrics"]["accuracy"] > 0.85
 
 
+def test_the_quick_start_resumes_as_if_it_had_never_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = {"hidden_units": 8, "learning_rate": 0.3, "momentum": 0.5, "batch_size": 8}
+    climbed = run("quick-start", [(1, 1.0), (3, 1.0), (9, 1.0)], params, monkeypatch)
+    straight = run("quick-start", [(9, 1.0)], params, monkeypatch)
+    assert climbed == straight
+    assert straight[-1]["metrics"]["accuracy"] > 0.8
+
+
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_lenet_resumes_as_if_it_had_never_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASHION_MNIST_DIR", "sample")
