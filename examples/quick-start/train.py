@@ -22,7 +22,7 @@ def spirals(count: int, seed: int) -> list[tuple[float, float, float]]:
     for i in range(count):
         way = 0.5 + 4.5 * draw.random()
         angle = way + math.pi * (i % 2)
-        points.append((way * math.cos(angle) / 3, way * math.sin(angle) / 3 + draw.gauss(0, 0.05), float(i % 2)))
+        points.append((way * math.cos(angle) / 3, way * math.sin(angle) / 3 + draw.gauss(0, 0.2), float(i % 2)))
     return points
 
 
