@@ -126,13 +126,14 @@ var mayImport = map[string][]string{
 	"profiler/proc":                  {},
 	"profiler/proctest":              {},
 	"profiler/perf":                  {"profiler/proc"},
-	"workers/agent":                  {"internal/failpoint", "internal/problem", "internal/protocol", "profiler", "profiler/perf", "profiler/proc", "trial", "workers/agent/artifact", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
+	"workers/agent":                  {"internal/failpoint", "internal/problem", "internal/protocol", "profiler", "profiler/perf", "profiler/proc", "trial", "workers/agent/artifact", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/agent/process", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
 	"workers/agent/agenttest":        {"internal/protocol", "profiler", "trial", "workers/agent/cgroup"},
 	"workers/agent/artifact":         {"inference_emu", "inference_emu/graph", "internal/problem", "internal/protocol", "trial", "workers/agent/retry", "workers/agent/script"},
 	"workers/agent/cgroup":           {"profiler/proc"},
 	"workers/agent/clock":            {},
 	"workers/agent/gpu":              {"profiler", "trial", "workers/agent/clock"},
 	"workers/agent/knob":             {"internal/protocol", "profiler", "profiler/proc", "study/space", "study/system", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/gpu"},
+	"workers/agent/leave":            {},
 	"workers/agent/probe":            {"internal/protocol", "profiler", "study/space", "study/system", "workers/agent/clock", "workers/agent/gpu", "workers/agent/knob", "workers/agent/workspace", "workers/workload"},
 	"workers/agent/process":          {"internal/problem", "internal/protocol", "profiler", "profiler/perf", "profiler/proc", "study/system", "trial", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/script", "workers/agent/workspace", "workers/sandbox"},
 	"workers/agent/retry":            {"internal/problem", "workers/agent/clock"},
@@ -217,7 +218,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/studycmd":   {"budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/comparison", "study/definition", "study/journal", "study/session", "study/space", "study/studyfile", "trial", "web/report"},
 	"cmd/tandem/internal/term":       {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 	"cmd/tandem/internal/truthcmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/protocol", "study/system"},
-	"cmd/tandem/internal/workercmd":  {"clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/protocol", "profiler", "profiler/power", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
+	"cmd/tandem/internal/workercmd":  {"clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.

@@ -18,6 +18,8 @@ type WorkerRegistration struct {
 	// Probes is what the probing tasks took on its machine; absent where they never
 	// ran.
 	Probes []Probe `json:"probes,omitempty" maxItems:"128" doc:"what the probing tasks took on its machine"`
+	// Launch is the id of the order that a launcher started it for; empty: none did.
+	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
 }
 
 // Measure is one thing that a worker can or cannot measure trials with.

@@ -30,6 +30,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/leave"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
@@ -61,8 +62,11 @@ type Agent struct {
 	// soon asks for a heartbeat now.
 	soon      chan struct{}
 	colocated colocated
-	pool      process.IdlePool
-	rules     process.Rules
+	// staying tells when the worker leaves by itself, which leave makes it do.
+	staying leave.Watch
+	leave   context.CancelCauseFunc
+	pool    process.IdlePool
+	rules   process.Rules
 	// deliveries tell the server what is left of leases that are over here, while
 	// alive lasts.
 	deliveries sync.WaitGroup
@@ -105,6 +109,7 @@ func New(options Options) (*Agent, error) {
 	return &Agent{
 		options: options, rules: options.rules(), id: newID(options.Name),
 		soon: make(chan struct{}, 1), runs: map[trial.ID]*run{}, said: map[string]bool{},
+		staying: leave.Watch{Rules: options.Leave, Drain: options.DrainGrace + drainWrites},
 	}, nil
 }
 
@@ -146,6 +151,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	})
 	defer a.meter.Close()
 	a.machine = a.describe(machine)
+	if err := a.options.Leave.Check(len(a.machine.GPUs)); err != nil {
+		return err
+	}
 	if err := a.admitted(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -155,6 +163,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	a.leave = fail
 	if err := a.register(ctx, 0); err != nil {
 		return unlessEnded(ctx, err)
 	}
@@ -162,6 +171,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// is given back.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.alive = alive
+	a.staying.Begin()
 	a.deliverInherited(a.workspace.Inherited)
 	var background, slots sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
@@ -180,7 +190,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	background.Wait()
 	a.deliveries.Wait()
 	a.unregister(ctx)
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) && !errors.As(cause, new(leave.Departure)) {
 		return cause
 	}
 	return nil
@@ -209,6 +219,10 @@ func unlessEnded(ctx context.Context, err error) error {
 func (a *Agent) slot(ctx context.Context) error {
 	faults, unknown, ask := retry.NewPause(time.Second, time.Minute), 0, newQuestion()
 	for ctx.Err() == nil {
+		if a.staying.Late() { // the watch ends the worker when nothing runs any more
+			<-ctx.Done()
+			return nil
+		}
 		registrations := a.registered()
 		reply, sent, err := a.ask(ctx, &ask)
 		if !problem.Is(err, problem.NotFound) {

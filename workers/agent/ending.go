@@ -32,13 +32,26 @@ type ending struct {
 // drainWrites is how long a drained run may take to hand in what it has.
 const drainWrites = 15 * time.Second
 
-// drain ends the run because the worker leaves.
-func (r *run) drain() {
-	r.end(drained, "the worker was stopped", r.agent.options.DrainGrace)
+// drain ends the run because the worker leaves. The script has all of its time while
+// the engine is asked why.
+func (r *run) drain(cause error) {
+	r.end(drained, "", r.agent.options.DrainGrace)
+	go r.agent.staying.Why(cause)
 	timer := time.AfterFunc(r.agent.options.DrainGrace+drainWrites, func() {
 		r.cancel(errors.New("the worker was stopped and the server did not answer"))
 	})
 	context.AfterFunc(r.ctx, func() { timer.Stop() })
+}
+
+// ended is why the run was ended from our side, if it was.
+func (r *run) endedBy() ending {
+	r.mutex.Lock()
+	ended := r.ending
+	r.mutex.Unlock()
+	if ended.kind == drained {
+		ended.reason = r.agent.staying.Why(context.Cause(r.leaving))
+	}
+	return ended
 }
 
 // end asks the command to end, for the first reason there is.

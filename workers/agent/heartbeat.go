@@ -111,6 +111,9 @@ func (a *Agent) watch(ctx context.Context) {
 			for _, r := range a.running() {
 				r.check(clock.Now())
 			}
+			if due := a.staying.Due(); due != nil {
+				a.leave(due)
+			}
 		}
 	}
 }

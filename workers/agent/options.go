@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/leave"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
@@ -99,6 +101,9 @@ type Options struct {
 	// Root is prefixed to the paths of the kernel's settings that trials may
 	// change, such as the frequency of the cores; "/" when empty.
 	Root string
+	// Leave says when the agent leaves by itself, and what the engine that started it
+	// says of this machine.
+	Leave leave.Rules
 	// Logger is told what the agent does; slog.Default when nil.
 	Logger *slog.Logger
 
@@ -124,7 +129,7 @@ func (o Options) complete() (Options, error) {
 	if o.Server == nil {
 		return o, fmt.Errorf("an agent needs a server to work for")
 	}
-	if o.Name == "" {
+	if o.Name = cmp.Or(o.Name, o.Leave.Name); o.Name == "" {
 		name, err := os.Hostname()
 		if err != nil {
 			name = "worker"

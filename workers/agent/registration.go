@@ -73,7 +73,7 @@ func (a *Agent) await(ctx context.Context, call func(context.Context) error) err
 func (a *Agent) registration() protocol.WorkerRegistration {
 	return protocol.WorkerRegistration{
 		ID: a.id, Name: a.options.Name, Slots: a.options.Slots, Elastic: a.options.Elastic, Sandbox: a.sandboxed(), Measures: a.measures,
-		Machine: a.machine, Probes: a.probes,
+		Machine: a.machine, Probes: a.probes, Launch: a.options.Leave.Launch,
 	}
 }
 
@@ -82,7 +82,9 @@ func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
 	described := probe.Machine(machine)
 	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.Settable()
 	described.GPUs, described.GPUMemoryBytes = a.controls.UsableGPUs(machine)
-	if host, err := os.Hostname(); err == nil {
+	if host := a.options.Leave.Host; host != "" {
+		described.Host = host
+	} else if host, err := os.Hostname(); err == nil {
 		described.Host = host
 	}
 	return described

@@ -43,6 +43,8 @@ type run struct {
 	// it ended.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	// leaving ends when the worker is to leave.
+	leaving context.Context
 	// preparing ends when the command is not to be started any more.
 	preparing context.Context
 	abandon   context.CancelFunc
@@ -126,7 +128,10 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	defer r.abandon()
 	a.add(r)
 	defer a.remove(r)
-	defer context.AfterFunc(ctx, r.drain)()
+	r.leaving = ctx
+	ended := a.staying.Leased()
+	defer func() { ended(r.soFar().reported) }()
+	defer context.AfterFunc(ctx, func() { r.drain(context.Cause(ctx)) })()
 	r.logger.Info("leased", "rung", lease.Rung, "from", lease.FirstEpoch, "to", lease.Budget.Epochs)
 
 	sender := logSender{r.log, a.options.Server, lease, r.givenAway, r.logger}
@@ -174,11 +179,12 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	if result.OK() {
 		r.commitAtEnd(p)
 	}
+	ended := r.endedBy()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	lastErrors := r.output.Errors.Lines(process.LastErrorLines)
-	request = r.agent.pool.Host.Explain(outcomeOf(result, r.ending, r.orders.directive, r.progress, lastErrors), lastErrors, r.directory)
+	request = r.agent.pool.Host.Explain(outcomeOf(result, ended, r.orders.directive, r.progress, lastErrors), lastErrors, r.directory)
 	return request, request.Outcome != protocol.Vanished
 }
 
@@ -245,9 +251,7 @@ func (r *run) hangUp() {
 // study got wrong is its failure; everything else is this worker's.
 func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 	r.log.Note("%v", err)
-	r.mutex.Lock()
-	ended := r.ending
-	r.mutex.Unlock()
+	ended := r.endedBy()
 	if ended.kind != notEnded {
 		return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: ended.reason}, true
 	}
@@ -295,5 +299,8 @@ func (r *run) finish(request protocol.FinishRequest, sender logSender) {
 	r.logger.Info("finished", "outcome", request.Outcome, "reason", request.Reason, "state", reply.State)
 	if reply.Excluded != nil {
 		r.logger.Warn("the server gives this worker no more trials of the study for a time", "study", r.lease.Study, "until", reply.Excluded.Until, "reason", reply.Excluded.Reason)
+		if useless := r.agent.staying.Excluded(reply.Excluded.Reason); useless != nil {
+			r.agent.leave(useless)
+		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 // with epochs, artifacts by hash. It can be away, and it can forget workers.
 type server struct {
 	machine  protocol.Machine // of the last worker that registered
+	launch   string
 	measures []protocol.Measure
 	probes   []protocol.Probe
 	load     *protocol.Load // the last one that was told
@@ -144,7 +145,7 @@ func (s *server) Register(_ context.Context, registration protocol.WorkerRegistr
 		return protocol.Timing{}, err
 	}
 	s.workers[registration.ID] = registration.Slots
-	s.machine, s.elastic = registration.Machine, registration.Elastic
+	s.machine, s.elastic, s.launch = registration.Machine, registration.Elastic, registration.Launch
 	s.measures, s.probes = registration.Measures, registration.Probes
 	s.registered++
 	s.announce()

@@ -43,6 +43,18 @@ type Ended struct {
 	Code int
 }
 
+// coded is an error with an exit code of its own.
+type coded struct {
+	error
+	code int
+}
+
+// WithCode has the command end with the code, and say the error.
+func WithCode(code int, err error) error { return coded{err, code} }
+
+// Unwrap returns the error.
+func (c coded) Unwrap() error { return c.error }
+
 // Error names the code.
 func (e Ended) Error() string { return fmt.Sprintf("the command ended with code %d", e.Code) }
 
@@ -79,7 +91,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 // ExitCode is the exit code of a command that ended with the error.
 func ExitCode(ctx context.Context, err error) int {
 	var usage UsageError
+	var own coded
 	switch {
+	case errors.As(err, &own):
+		return own.code
 	case ctx.Err() != nil && withoutInterrupt(err) == nil:
 		return exitInterrupted
 	case errors.Is(err, ErrNoResult):

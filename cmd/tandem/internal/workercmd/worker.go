@@ -3,8 +3,13 @@ package workercmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +18,10 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
+	"github.com/tandem-tune/tandem/workers/agent/leave"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/sandbox"
@@ -52,6 +59,8 @@ type Options struct {
 	commands    []string
 	directories []string
 	secrets     []string
+	leave       leave.Rules
+	endAt       string
 }
 
 // Command is "tandem worker".
@@ -70,7 +79,13 @@ environment, in the study's directory (relative to --directory), and in a
 sandbox: they read the system's programs and libraries, the study's folder and
 what --allow-read names, write to folders of their own, and see nothing of the
 worker and of each other. "tandem doctor" tells which layers of it this machine
-has; docs/sandbox.md tells what each does.`,
+has; docs/sandbox.md tells what each does.
+
+A worker that an engine such as Slurm started leaves by itself with --idle and
+--end-at. It then ends with 0; with 3 if the server refuses its token, 4 if this
+machine is not what was promised (its GPUs, a PATH, --directory), and 5 if trials
+fail here for the machine's sake. SIGUSR1 stops it as SIGTERM does. The file that
+TANDEM_LEAVE_REASON names, or Slurm, says why in the history of its trials.`,
 		Example: `  TANDEM_TOKEN=... tandem worker --server http://127.0.0.1:7171
   TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
   TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
@@ -107,6 +122,9 @@ has; docs/sandbox.md tells what each does.`,
 	command.Flags().StringVar(&options.Name, "name", "", "what people see the worker as (default this machine's host name)")
 	command.Flags().StringVar(&options.Study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
+	command.Flags().DurationVar(&options.leave.Idle, "idle", 0, "leave after so long without a trial (default: stay)")
+	command.Flags().StringVar(&options.endAt, "end-at", "", "when the machine is taken away, such as 2026-12-01T18:00:00Z, or in how long, such as 4h: trials are handed back by checkpoint before")
+	command.Flags().StringVar(&options.leave.Launch, "launch", "", "id of the order that a launcher started it for")
 	term.AddLogFlags(command, &log)
 	command.AddCommand(workerDrainCommand(&server), workerUndrainCommand(&server))
 	return command
@@ -117,7 +135,45 @@ func run(ctx context.Context, made agent.Options) error {
 	if err != nil {
 		return err
 	}
-	return worker.Run(ctx)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGUSR1)
+	defer stop()
+	err = worker.Run(ctx)
+	switch {
+	case errors.As(err, new(leave.Unfit)):
+		return term.WithCode(4, err)
+	case errors.As(err, new(leave.Useless)):
+		return term.WithCode(5, err)
+	case problem.Is(err, problem.Unauthorized), problem.Is(err, problem.Forbidden):
+		return term.WithCode(3, err)
+	}
+	return err
+}
+
+// leaving are the rules by which the worker leaves.
+func (o Options) leaving() (leave.Rules, error) {
+	rules := leave.FromEngine(o.leave, os.Getenv)
+	if rules.Idle < 0 {
+		return rules, term.Misuse("--idle (%v) must not be negative", rules.Idle)
+	}
+	if o.endAt != "" {
+		span, err := time.ParseDuration(o.endAt)
+		if rules.EndAt = time.Now().Add(span); err != nil {
+			rules.EndAt, err = time.Parse(time.RFC3339, o.endAt)
+		}
+		if err != nil || !rules.EndAt.After(time.Now()) {
+			return rules, term.Misuse("--end-at (%s) must lie ahead: a time such as 2026-12-01T18:00:00Z, or a span such as 4h", o.endAt)
+		}
+	}
+	if rules.Launch == "" {
+		return rules, nil
+	}
+	if os.Getenv("PATH") == "" && len(o.path) == 0 {
+		return rules, term.WithCode(4, leave.Unfit("PATH is empty, so no trial's command would be found: set it in the job's script"))
+	}
+	if _, err := os.Stat(o.directory); err != nil {
+		return rules, term.WithCode(4, leave.Unfit(fmt.Sprintf("the studies' folder cannot be entered here: %v", err)))
+	}
+	return rules, nil
 }
 
 // AddFlags adds the flags of every command that runs a worker.
@@ -153,13 +209,17 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 	if err != nil {
 		return agent.Options{}, term.Misuse("%w", err)
 	}
+	rules, err := o.leaving()
+	if err != nil {
+		return agent.Options{}, err
+	}
 	for _, one := range o.secrets {
 		if _, file, has := strings.Cut(one, "="); has {
 			o.Protected = append(o.Protected, file)
 		}
 	}
 	made := agent.Options{
-		Server: client, Name: o.Name, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
+		Server: client, Name: o.Name, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 		Policy: process.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},

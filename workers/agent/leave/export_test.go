@@ -1,0 +1,4 @@
+package leave
+
+// Explain is explain.
+var Explain = explain

@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/agent/leave"
+)
+
+// ends runs an agent that leaves by itself.
+func ends(t *testing.T, s *server, options agent.Options) error {
+	t.Helper()
+	options.Server, options.Scratch = s, t.TempDir()
+	worker, err := agent.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worker.Run(t.Context())
+}
+
+func TestAnIdleWorkerLeaves(t *testing.T) {
+	s := newServer()
+	trial := s.add(script(t), as("train", t.TempDir()), 1)
+	if err := ends(t, s, agent.Options{Leave: leave.Rules{Idle: 200 * time.Millisecond}}); err != nil {
+		t.Error(err)
+	}
+	if trial.outcomes() != "budget_reached" || s.left != 1 {
+		t.Errorf("ended %q, unregistered %d times", trial.outcomes(), s.left)
+	}
+}
+
+func TestTrialsAreHandedBackBeforeTheMachineIsTaken(t *testing.T) {
+	s := newServer()
+	trial := s.add(script(t), as("polite", t.TempDir()), 5)
+	grace := time.Second // and 15 s to hand in what there is
+	err := ends(t, s, agent.Options{DrainGrace: grace, Leave: leave.Rules{EndAt: time.Now().Add(grace + 19*time.Second)}})
+	if err != nil || trial.outcomes() != "interrupted" || !strings.Contains(trial.reason(), "time was over") {
+		t.Errorf("%v; ended %q: %q", err, trial.outcomes(), trial.reason())
+	}
+}
+
+func TestTheHistorySaysWhyTheWorkerLeft(t *testing.T) {
+	s := newServer()
+	trial := s.add(script(t), as("polite", t.TempDir()), 5)
+	stop := work(t, s, agent.Options{DrainGrace: 20 * time.Second, Leave: leave.Rules{
+		Host: "node-7", Launch: "L1", Reason: func() string { return "preempted by Slurm" },
+	}})
+	s.await(t, "it has reported", func() bool { return len(trial.reports) == 1 })
+	stop()
+	if trial.reason() != "preempted by Slurm" || s.machine.Host != "node-7" || s.launch != "L1" {
+		t.Errorf("the reason is %q, the host %q, the launch %q", trial.reason(), s.machine.Host, s.launch)
+	}
+}
+
+func TestOtherGPUsThanPromisedAreRefused(t *testing.T) {
+	s := newServer()
+	if err := ends(t, s, agent.Options{Leave: leave.Rules{GPUs: 65}}); !errors.As(err, new(leave.Unfit)) || s.registered != 0 {
+		t.Errorf("it registered %d times: %v", s.registered, err)
+	}
+}
