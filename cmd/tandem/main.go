@@ -52,7 +52,7 @@ diff --exit-code" found a difference, 130 interrupted;
 		Version: term.Version(),
 	})
 	root.AddCommand(
-		startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
+		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
 		workercmd.Command(), workercmd.DoctorCommand(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),
