@@ -60,3 +60,18 @@ func TestThisMachineIsADevice(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// Whoever estimates on a busy machine must get what the machine can do.
+func TestOtherLoadDoesNotSlowTheMemory(t *testing.T) {
+	quiet, busy := make([]float64, 128), make([]float64, 128)
+	for i := range quiet {
+		quiet[i] = 0.001 + 0.00001*float64(i%7)
+		busy[i] = quiet[i]
+		if i%2 == 0 { // half of the blocks are interrupted
+			busy[i] += 0.004
+		}
+	}
+	if alone, beside := blockRate(quiet, 4<<20), blockRate(busy, 4<<20); beside < 0.97*alone || beside > alone {
+		t.Errorf("%g bytes a second beside other load, %g alone", beside, alone)
+	}
+}
