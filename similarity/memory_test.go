@@ -376,13 +376,16 @@ func BenchmarkFit(b *testing.B) {
 }
 
 // Runs of one script scatter with the load; of another script that is far away they stay
-// another workload.
+// another workload, and so do those of a script whose files have changed.
 func TestRunsOfOneScriptAreOneWorkload(t *testing.T) {
-	for script, want := range map[string]int{"": 4, "train.py": 2} {
+	for script, want := range map[string]int{"": 4, "train.py": 2, "edited.py": 4} {
 		memory := similarity.NewMemory(similarity.Options{})
 		for i := range 40 {
 			r := similarity.Record{ID: fmt.Sprintf("record-%03d", i), Machine: "m", Script: script, Updated: time.Unix(int64(i), 0)}
 			clump := float64(i % 4)
+			if script == "edited.py" {
+				r.Code = fmt.Sprint("version ", i%4)
+			}
 			if i%4 == 3 {
 				clump = 60
 				if script != "" {

@@ -82,9 +82,9 @@ func fit(records []Record, key string, by Clusterer) *model {
 	return m
 }
 
-// merged joins the clusters that the runs of one script are in, as long as those are no
-// further apart than runs of a script may be: the profiles of one workload scatter with
-// the machine's load and with child processes.
+// merged joins the clusters that the runs of one script with the same files are in, as
+// long as those are no further apart than runs of a script may be: the profiles of one
+// workload scatter with the machine's load and with child processes.
 func merged(records []Record, points [][]float64, found Clustering) Clustering {
 	labels := slices.Clone(found.Labels)
 	for {
@@ -102,18 +102,20 @@ func merged(records []Record, points [][]float64, found Clustering) Clustering {
 
 // oneWorkload finds two clusters with runs of one script that are not too far apart.
 func oneWorkload(records []Record, labels []int, clusters map[int]cluster) (a, b int, ok bool) {
-	of := map[string][]int{} // the clusters of each script
+	type script struct{ command, code string }
+	of := map[script][]int{} // the clusters of each script
 	for i, r := range records {
-		if r.Script == "" || slices.Contains(of[r.Script], labels[i]) {
+		same := script{r.Script, r.Code}
+		if r.Script == "" || slices.Contains(of[same], labels[i]) {
 			continue
 		}
-		for _, other := range of[r.Script] {
+		for _, other := range of[same] {
 			one, two := clusters[other], clusters[labels[i]]
 			if math.Sqrt(squaredDistance(one.centroid, two.centroid)) <= scatter*max(one.threshold(), two.threshold()) {
 				return other, labels[i], true
 			}
 		}
-		of[r.Script] = append(of[r.Script], labels[i])
+		of[same] = append(of[same], labels[i])
 	}
 	return 0, 0, false
 }
