@@ -7,11 +7,12 @@ import json
 import logging
 import os
 import queue
-import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
 from typing import Any, Optional
+
+from .binary import binary
 
 logger = logging.getLogger("tandem")
 
@@ -88,7 +89,7 @@ def lap() -> Optional[Mapping[str, Any]]:
             return None
         try:
             if _profiler is None or _profiler.pid != os.getpid():  # a child that was forked is another process
-                _profiler = Profiler(_binary())
+                _profiler = Profiler(binary())
             return _profiler.lap()
         except (OSError, ValueError) as error:
             _say("failed", f"trials of this process are not profiled: {error}")
@@ -107,14 +108,6 @@ def several() -> None:
         if os.environ.get("TANDEM_PROFILE", "") != "off":
             text = "trials that run at once in this process are not profiled: nobody can tell them apart"
             _say("several", text, logging.INFO)
-
-
-def _binary() -> str:
-    named = os.environ.get("TANDEM_BINARY", "")
-    found = named or shutil.which("tandem")
-    if not found:
-        raise OSError("there is no tandem on the PATH, and TANDEM_BINARY names none")
-    return found
 
 
 def _say(what: str, text: str, level: int = logging.WARNING) -> None:

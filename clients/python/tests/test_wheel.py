@@ -52,6 +52,13 @@ def test_the_wheel_is_all_that_the_quick_start_needs(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["study"]["progress"]["best"]["value"] > 0.5
 
+    # By the distribution's name, as uvx calls it, and by Python, without the PATH.
+    for line in ([str(place / "tandem-tune")], [str(place / "python"), "-m", "tandem"]):
+        assert json.loads(run(*line, "version", "--json").stdout) == version
+    (place / "tandem").rename(place / "elsewhere")
+    lacking = run(str(place / "tandem-tune"), "version")
+    assert lacking.returncode == 1 and "client only" in lacking.stderr
+
     # The distribution "tandem" on the package index is somebody else's: it is told, and only that one.
     packages = next((tmp_path / "venv/lib").glob("python*/site-packages"))
     other = packages / "tandem-0.9.dist-info"
