@@ -178,3 +178,20 @@ func TestTheQuickstartSaysWhatItDoes(t *testing.T) {
 		t.Errorf("a build that fails: %v, %q, and it says\n%s", err, ran, said)
 	}
 }
+
+// A release names its commit, so that it is not made of anything else.
+func TestAReleaseIsOfACommit(t *testing.T) {
+	place := t.TempDir()
+	if out, err := exec.Command("sh", "-c", `git init -q "$1" && mkdir "$1/scripts" && cp scripts/release "$1/scripts/"`, "sh", place).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for argument, want := range map[string]string{"riscv64": "riscv64 is neither amd64 nor arm64", "amd64": "there are changes that no commit has"} {
+		command := exec.Command(filepath.Join(place, "scripts", "release"), argument)
+		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("scripts/release %s: %v without %q: %s", argument, err, want, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(place, "dist")); err == nil {
+		t.Error("something was built")
+	}
+}
