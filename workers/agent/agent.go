@@ -173,18 +173,11 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.alive = alive
 	a.staying.Begin()
 	a.deliverInherited(a.workspace.Inherited)
-	var background, slots sync.WaitGroup
+	var background sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
 	background.Go(func() { a.watch(alive) })
 	go gpu.Watch{Open: a.options.openGPUs, Every: a.options.gpuInterval, Occupants: a.occupants, Logger: a.options.Logger}.Run(alive)
-	for range a.options.Slots {
-		slots.Go(func() {
-			if err := a.slot(ctx); err != nil {
-				fail(err)
-			}
-		})
-	}
-	slots.Wait()
+	a.work(ctx, fail)
 	a.pool.Close()
 	stop()
 	background.Wait()
@@ -194,6 +187,19 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return cause
 	}
 	return nil
+}
+
+// work has trials run by all slots, until they end; fail is told the cause.
+func (a *Agent) work(ctx context.Context, fail context.CancelCauseFunc) {
+	var slots sync.WaitGroup
+	for range a.options.Slots {
+		slots.Go(func() {
+			if err := a.slot(ctx); err != nil {
+				fail(err)
+			}
+		})
+	}
+	slots.Wait()
 }
 
 // counted are the events that are counted of trials.

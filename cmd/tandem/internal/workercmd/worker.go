@@ -63,15 +63,8 @@ type Options struct {
 	endAt       string
 }
 
-// Command is "tandem worker".
-func Command() *cobra.Command {
-	var server term.Connection
-	var options Options
-	var log term.Logging
-	command := &cobra.Command{
-		Use:   "worker",
-		Short: "Run trials on this machine",
-		Long: `Run trials on this machine: pull them from the server, start their commands,
+// about is what "tandem worker --help" says first.
+const about = `Run trials on this machine: pull them from the server, start their commands,
 report every epoch, keep checkpoints, and give the trials back on Ctrl-C.
 
 Commands start without a shell, in a process group of their own, with a clean
@@ -85,7 +78,17 @@ A worker that an engine such as Slurm started leaves by itself with --idle and
 --end-at. It then ends with 0; with 3 if the server refuses its token, 4 if this
 machine is not what was promised (its GPUs, a PATH, --directory), and 5 if trials
 fail here for the machine's sake. SIGUSR1 stops it as SIGTERM does. The file that
-TANDEM_LEAVE_REASON names, or Slurm, says why in the history of its trials.`,
+TANDEM_LEAVE_REASON names, or Slurm, says why in the history of its trials.`
+
+// Command is "tandem worker".
+func Command() *cobra.Command {
+	var server term.Connection
+	var options Options
+	var log term.Logging
+	command := &cobra.Command{
+		Use:   "worker",
+		Short: "Run trials on this machine",
+		Long:  about,
 		Example: `  TANDEM_TOKEN=... tandem worker --server http://127.0.0.1:7171
   TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
   TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
