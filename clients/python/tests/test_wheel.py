@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.skipif(importlib.util.find_spec("wheel") is None, reason="wheel is not installed")
 def test_the_wheel_is_all_that_the_quick_start_needs(tmp_path: Path) -> None:
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    make = [sys.executable, str(ROOT / "scripts/make-wheel"), str(binary()), tag, str(tmp_path)]
+    make = [sys.executable, str(ROOT / "scripts/make-wheel"), str(binary()), tag, str(tmp_path), "--stored"]
     wheel = subprocess.run(make, check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     place = tmp_path / "venv/bin"
