@@ -165,3 +165,33 @@ func TestWhatFitsNoWorkerIsNoDemand(t *testing.T) {
 		}
 	})(t)
 }
+
+// A launcher may start what no worker there is fits; it sees what its user may see.
+func TestWantedIsWhatNewWorkersWouldRun(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		admin := w.ctx
+		w.ctx = access.WithCaller(admin, access.Caller{Owner: "alice", Sight: access.Own, Holder: "user:alice"})
+		created := w.create(named("huge", "resources: {gpus: 8}", "parallel: 30")...)
+		w.rack("worker-rack", 2, 4)
+		want := protocol.WantedStudy{Study: "huge", StudyID: created.ID, Trials: 27, GPUs: 8}
+		got, err := w.service.Wanted(w.ctx)
+		if err != nil || len(got.Studies) != 1 || got.Studies[0] != want {
+			t.Errorf("wanted is %+v, %v, want %+v", got, err, want)
+		}
+		if _, err := w.service.SetQuota(admin, "alice", protocol.Quota{GPUs: 17}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.service.Wanted(w.ctx); err != nil || got.Studies[0].Trials != 2 {
+			t.Errorf("within the quota %+v is wanted, %v", got, err)
+		}
+		if got, err := w.service.Wanted(access.WithCaller(admin, access.Caller{Owner: "bob", Sight: access.Own})); err != nil || len(got.Studies) != 0 {
+			t.Errorf("another user sees %+v, %v", got, err)
+		}
+		if _, err := w.service.Pause(w.ctx, created.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.service.Wanted(w.ctx); err != nil || len(got.Studies) != 0 {
+			t.Errorf("a paused study wants %+v, %v", got, err)
+		}
+	})(t)
+}

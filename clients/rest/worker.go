@@ -38,3 +38,8 @@ func (c PoolCalls) Workers(ctx context.Context) ([]protocol.Worker, error) {
 func (c PoolCalls) Pool(ctx context.Context) (protocol.Pool, error) {
 	return get[protocol.Pool](ctx, c.caller, path("pool"), "")
 }
+
+// PoolWanted says what studies would start now if there were workers for it.
+func (c PoolCalls) PoolWanted(ctx context.Context) (protocol.PoolWanted, error) {
+	return get[protocol.PoolWanted](ctx, c.caller, path("pool", "wanted"), "")
+}

@@ -1,7 +1,13 @@
 package poolview
 
 import (
+	"context"
+	"slices"
+	"strings"
+
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -20,11 +26,51 @@ import (
 // that no worker could ever run is not waited for: the study says so.
 func (s *Views) Demand() demand.Look {
 	all := s.of.Allocator.Snapshot()
+	return demand.Sum(s.wanted(all), scheduler.Hosts(all), accounts(all))
+}
+
+// accounts are those of the owners with a quota.
+func accounts(all allocator.Snapshot) map[string]demand.Account {
 	accounts := make(map[string]demand.Account, len(all.Rules.Quotas))
 	for owner, quota := range all.Rules.Quotas {
 		accounts[owner] = demand.Account{Quota: quota, Held: all.Held.ByOwner[owner], Spent: all.Rules.SpentBy(all.Now, owner)}
 	}
-	return demand.Sum(s.wanted(all), scheduler.Hosts(all), accounts)
+	return accounts
+}
+
+// Wanted is what the studies that the caller sees would start now if there were workers
+// for it, whatever workers there are.
+func (s *Views) Wanted(ctx context.Context) (protocol.PoolWanted, error) {
+	all, caller := s.of.Allocator.Snapshot(), access.CallerOf(ctx)
+	quotas := accounts(all)
+	answer := protocol.PoolWanted{Studies: []protocol.WantedStudy{}}
+	for r := range s.of.Sessions.Each() {
+		if err := ctx.Err(); err != nil {
+			return answer, err
+		}
+		one := r.Demand()
+		trials := one.Ready + one.More
+		if trials == 0 || r.Stale || !caller.Sees(r.ID, r.Owner) {
+			continue
+		}
+		need := r.Ask(nil).Need(1)
+		if account, has := quotas[r.Owner]; has {
+			trials = min(trials, account.Quota.More(account.Held, account.Spent, need))
+		}
+		want := protocol.WantedStudy{Study: registry.NameFor(r.Study, caller), StudyID: r.ID, Trials: max(0, trials), GPUs: need.GPUs}
+		if need.GPUShare != nil {
+			want.GPUs = 1
+		}
+		if need.KeptCores {
+			want.Cores = need.Cores
+		}
+		if need.KeptMemory {
+			want.MemoryBytes = need.MemoryBytes
+		}
+		answer.Studies = append(answer.Studies, want)
+	}
+	slices.SortFunc(answer.Studies, func(a, b protocol.WantedStudy) int { return strings.Compare(a.StudyID, b.StudyID) })
+	return answer, nil
 }
 
 // wanted is what all studies take and could start now.

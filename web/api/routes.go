@@ -77,6 +77,7 @@ func (s *server) routes() []route {
 		{"POST", prefix + "/workers", guard.Runners, 200, guard.Call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
 		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
 		{"GET", workerPath + "/history", guard.Readers, 200, guard.Call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, ofNamed[WorkerRef](s.studies.WorkerHistory)), nil},
+		{"GET", poolPath + "/wanted", guard.Readers, 200, guard.Call, "get-pool-wanted", "Say what studies would start now if there were workers for it", handle(s, ofAll(s.studies.Wanted)), nil},
 		{"GET", poolPath, guard.Readers, 200, guard.Call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, ofAll(s.studies.Pool)), nil},
 		{"POST", workerPath + "/heartbeat", guard.Runners, 200, guard.Call, "heartbeat", "Keep a worker's leases alive", handle(s, workerAPI{s}.heartbeat), nil},
 		{"DELETE", workerPath, guard.Runners, 204, guard.Call, "remove-worker", "Take leave", handle(s, remove[WorkerRef](s.studies.RemoveWorker)), nil},

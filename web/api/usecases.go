@@ -69,6 +69,7 @@ type WorkerUseCases interface {
 	Workers(ctx context.Context) []protocol.Worker
 	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
 	Pool(ctx context.Context) (protocol.Pool, error)
+	Wanted(ctx context.Context) (protocol.PoolWanted, error)
 }
 
 // SharingUseCases divide the workers among users.

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -39,6 +40,19 @@ func AddConnectionFlags(command *cobra.Command, c *Connection) {
 	flags.StringVar(&c.TokenFile, "token-file", "", "file that holds the token (or TANDEM_TOKEN in the environment)")
 	flags.StringVar(&c.ca, "ca", os.Getenv("TANDEM_CA"), "PEM file with the authority that signed the server's certificate; nobody else is trusted then (or TANDEM_CA)")
 	flags.BoolVar(&c.insecure, "insecure", false, "send the token over plain HTTP to another machine")
+}
+
+// Arguments are the flags with which another command reaches the same server, but for
+// the token.
+func (c *Connection) Arguments() []string {
+	list := []string{"--server", c.URL}
+	if path, err := filepath.Abs(c.ca); c.ca != "" && err == nil {
+		list = append(list, "--ca", path)
+	}
+	if c.insecure {
+		list = append(list, "--insecure")
+	}
+	return list
 }
 
 // OpenWithToken returns the client, if there is a token.

@@ -1,0 +1,141 @@
+package launchcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/workers/launcher"
+)
+
+// loop looks at server and engine, and does what the planner says.
+type loop struct {
+	client  *rest.Client
+	engine  launcher.Engine
+	planner *launcher.Planner
+	dryRun  bool
+	out     io.Writer
+	// said is what was said last of each job or subject: only news are said.
+	said map[string]string
+}
+
+// run works until the context ends. What does not answer is asked again.
+func (l *loop) run(ctx context.Context, every time.Duration) error {
+	l.say("start", "looking every %v; Ctrl-C ends this and leaves the workers", every)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		err := l.tick(ctx)
+		code := term.ExitCode(ctx, err)
+		if ctx.Err() == nil && err != nil {
+			l.say("trouble", "%v; trying again", err)
+			if code == term.ExitUsage {
+				return err
+			}
+		} else {
+			delete(l.said, "trouble")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// say tells something unless it was the last thing that was told of the subject.
+func (l *loop) say(subject, text string, arguments ...any) {
+	said := format.Plain(fmt.Sprintf(text, arguments...))
+	if l.said[subject] != said {
+		l.said[subject] = said
+		fmt.Fprintf(l.out, "%s  %s\n", time.Now().Format(time.TimeOnly), said)
+	}
+}
+
+// tick looks once and acts.
+func (l *loop) tick(ctx context.Context) error {
+	seen, err := l.look(ctx)
+	if err != nil {
+		return err
+	}
+	l.tellJobs(seen.Jobs)
+	plan := l.planner.Plan(time.Now(), seen)
+	notes := map[string]bool{}
+	for _, note := range plan.Notes {
+		l.say("note "+note, "%s", note)
+		notes["note "+note] = true
+	}
+	maps.DeleteFunc(l.said, func(subject, _ string) bool { return len(subject) > 5 && subject[:5] == "note " && !notes[subject] })
+	for _, order := range plan.Orders {
+		what := fmt.Sprintf("%s of the shape %s", format.Count(order.Count, "worker"), order.Shape.Name)
+		if l.dryRun {
+			l.say(order.ID, "would start %s", what)
+			continue
+		}
+		if err := l.engine.Launch(ctx, order); err != nil {
+			return fmt.Errorf("%s could not be started: %w", what, err)
+		}
+		l.say(order.ID, "started %s (order %s)", what, order.ID)
+	}
+	if len(plan.Cancel) == 0 {
+		return nil
+	}
+	if l.dryRun {
+		l.say("cancel", "would take back %s that is not wanted any more", format.Count(len(plan.Cancel), "worker"))
+		return nil
+	}
+	if err := l.engine.Cancel(ctx, plan.Cancel); err != nil {
+		return err
+	}
+	l.say(plan.Cancel[0], "took back %s: not wanted any more", format.Count(len(plan.Cancel), "worker"))
+	return nil
+}
+
+// look is what there is at the moment.
+func (l *loop) look(ctx context.Context) (seen launcher.Seen, err error) {
+	wanted, err := l.client.PoolWanted(ctx)
+	if err != nil {
+		return seen, err
+	}
+	for _, one := range wanted.Studies {
+		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30)})
+	}
+	workers, err := l.client.Workers(ctx)
+	if err != nil {
+		return seen, err
+	}
+	for _, one := range workers {
+		if one.Alive && one.Drained == nil {
+			seen.Workers = append(seen.Workers, launcher.Worker{Launch: one.Launch, Trials: len(one.Trials), Slots: one.Slots})
+		}
+	}
+	seen.Jobs, err = l.engine.List(ctx)
+	return seen, err
+}
+
+// tellJobs says what became of the jobs: why they wait, together for those that wait
+// for the same, and how those ended that did not in order.
+func (l *loop) tellJobs(jobs []launcher.Job) {
+	waiting := map[string]int{}
+	for _, job := range jobs {
+		switch {
+		case job.State == launcher.Pending:
+			waiting[job.Shape+": "+job.Why]++
+		case job.State == launcher.Ended && (job.Failed || job.Blameless):
+			l.say("job "+job.ID, "worker %s of the shape %s: %s", job.ID, job.Shape, job.Why)
+		}
+	}
+	text := ""
+	for _, why := range slices.Sorted(maps.Keys(waiting)) {
+		text += fmt.Sprintf("; %s of the shape %s", format.Count(waiting[why], "worker"), why)
+	}
+	if text != "" {
+		l.say("waiting", "%s", text[2:])
+	}
+}

@@ -1,0 +1,178 @@
+// Package cluster starts a real Slurm on this machine for tests: one controller and two
+// nodes of four processors, in a folder of its own.
+package cluster
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Slurm is a cluster with the partitions spot, whose jobs make way with a grace of 8 s,
+// and urgent, for which they do. Both have the nodes n1 and n2. Each node claims four GPUs
+// that are not there.
+type Slurm struct {
+	t *testing.T
+	// Folder holds all of it; State is where the controller keeps what it knows.
+	Folder, State string
+	// Environment is what its commands need.
+	Environment []string
+}
+
+const config = `ClusterName=tandem
+SlurmctldHost=%[1]s(127.0.0.1)
+SlurmctldPort=%[4]s
+AuthType=auth/munge
+AuthInfo=socket=%[2]s/munge.sock
+SlurmUser=%[3]s
+SlurmdUser=%[3]s
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+StateSaveLocation=%[2]s/state
+SlurmdSpoolDir=%[2]s/spool-%%n
+SlurmctldPidFile=%[2]s/slurmctld.pid
+SlurmdPidFile=%[2]s/slurmd-%%n.pid
+SlurmctldLogFile=%[2]s/slurmctld.log
+SlurmdLogFile=%[2]s/slurmd-%%n.log
+GresTypes=gpu
+NodeName=n1 NodeHostname=%[1]s NodeAddr=127.0.0.1 Port=%[5]s CPUs=4 RealMemory=8000 Gres=gpu:4
+NodeName=n2 NodeHostname=%[1]s NodeAddr=127.0.0.1 Port=%[6]s CPUs=4 RealMemory=8000 Gres=gpu:4
+JobCompType=jobcomp/none
+AccountingStorageType=accounting_storage/none
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
+KillWait=10
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=spot Nodes=n1,n2 Default=YES PriorityTier=1 PreemptMode=REQUEUE GraceTime=8 State=UP
+PartitionName=urgent Nodes=n1,n2 PriorityTier=10 PreemptMode=OFF State=UP
+`
+
+// StartSlurm starts a cluster that ends with the test. It skips the test where Slurm is
+// not installed.
+func StartSlurm(t *testing.T) *Slurm {
+	t.Helper()
+	for _, program := range []string{"munged", "slurmctld", "slurmd", "srun"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed: nothing is tried on a real Slurm (apt-get install slurm-wlm munge)", program)
+		}
+	}
+	folder, err := os.MkdirTemp("/tmp", "slurm") // short: sockets are in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Slurm{t: t, Folder: folder, State: filepath.Join(folder, "state")}
+	t.Cleanup(s.stop)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, _, _ = strings.Cut(host, ".")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, 1024)
+	rand.Read(key) //nolint:errcheck // it never fails
+	ports := freePorts(t, 3)
+	for name, content := range map[string][]byte{
+		"munge.key": key, "gres.conf": fmt.Appendf(nil, "NodeName=n[1-2] Name=gpu File=%s/gpu[0-3]\n", folder),
+		"gpu0": nil, "gpu1": nil, "gpu2": nil, "gpu3": nil, // what is no device is counted all the same
+		"slurm.conf": fmt.Appendf(nil, config, host, folder, me.Username, ports[0], ports[1], ports[2]),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"state", "spool-n1", "spool-n2"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Environment = []string{"SLURM_CONF=" + filepath.Join(folder, "slurm.conf")}
+	in := func(name string) string { return filepath.Join(folder, name) }
+	s.Run("munged", "--key-file="+in("munge.key"), "--socket="+in("munge.sock"), "--pid-file="+in("munged.pid"), "--log-file="+in("munged.log"), "--seed-file="+in("munge.seed"), "--force")
+	s.Run("slurmctld", "-i")
+	s.Run("slurmd", "-N", "n1")
+	s.Run("slurmd", "-N", "n2")
+	for deadline := time.Now().Add(time.Minute); s.Run("sinfo", "--noheader", "--partition=spot", "--format=%T %D") != "idle 2\n"; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the nodes did not come up:\n%s", s.Run("sinfo"))
+		}
+	}
+	return s
+}
+
+// Run runs a command of the cluster and returns what it printed.
+func (s *Slurm) Run(name string, args ...string) string {
+	s.t.Helper()
+	command := exec.Command(name, args...)
+	command.Env = append(os.Environ(), s.Environment...)
+	command.Dir = s.Folder
+	said, err := command.Output()
+	if err != nil {
+		var errors []byte
+		if ended, is := err.(*exec.ExitError); is {
+			errors = ended.Stderr
+		}
+		s.t.Fatalf("%s: %v: %s%s", name, err, said, errors)
+	}
+	return string(said)
+}
+
+// stop ends all that was started, by the ids that it wrote down.
+func (s *Slurm) stop() {
+	if len(s.Environment) > 0 {
+		cancel := exec.Command("scancel", "--user="+os.Getenv("USER"), "--signal=KILL", "--full")
+		cancel.Env = append(os.Environ(), s.Environment...)
+		cancel.Run() //nolint:errcheck // there may be none
+	}
+	for _, name := range []string{"slurmd-n1", "slurmd-n2", "slurmctld", "munged"} {
+		content, err := os.ReadFile(filepath.Join(s.Folder, name+".pid"))
+		if err != nil {
+			continue
+		}
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && pid > 1 {
+			if process, err := os.FindProcess(pid); err == nil {
+				process.Kill() //nolint:errcheck // it may have ended
+			}
+		}
+	}
+	if s.t.Failed() {
+		for _, name := range []string{"slurmctld.log", "slurmd-n1.log"} {
+			content, _ := os.ReadFile(filepath.Join(s.Folder, name)) //nolint:errcheck // it is for people
+			s.t.Logf("%s:\n%s", name, content[max(0, len(content)-3000):])
+		}
+	}
+	os.RemoveAll(s.Folder) //nolint:errcheck // a folder of /tmp
+}
+
+// freePorts are ports that nobody listens on.
+func freePorts(t *testing.T, count int) (ports []string) {
+	t.Helper()
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}

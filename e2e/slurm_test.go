@@ -1,0 +1,157 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/e2e/cluster"
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// clusterScript trains an epoch when it is let go on, and ends at once when it is told to.
+const clusterScript = `
+trap 'exit 0' TERM
+epoch=$TANDEM_FIRST_EPOCH
+while [ "$epoch" -le "$TANDEM_EPOCHS" ]; do
+	until [ -e "$PLACE/go$epoch" ]; do sleep 0.1; done
+	echo "$epoch" > "$TANDEM_CHECKPOINT_DIR/epoch"
+	echo "{\"epoch\": $epoch, \"accuracy\": 0.5}"
+	epoch=$((epoch + 1))
+done
+`
+
+const clusterStudy = `
+name: %[2]s
+command: [sh, %[1]s/train.sh]
+environment: {PLACE: %[1]s}
+objective: {metric: accuracy, direction: maximize}
+space: {x: {type: float, low: 0, high: 1}}
+budget: {policy: epochs, epochs: {min: 3, max: 3}}
+search: {method: random}
+parallel: 2
+stop: {trials: 2}
+%[3]s
+`
+
+const clusterShapes = `
+shapes:
+  - {name: cpu, cores: 3, most: 4, options: [--partition=spot], setup: ["export TMPDIR=%[1]s"]}
+  - {name: gpu, gpus: 1, cores: 1, most: 1, options: [--partition=spot], setup: ["export TMPDIR=%[1]s"]}
+`
+
+// TestSlurmRunsStudies: on a real Slurm a user writes "tandem launch slurm" and nothing
+// else. Workers start when trials wait, and end when none do; a trial whose worker is
+// preempted says so and goes on; a node without its GPUs is told; no token is in
+// anything that Slurm keeps.
+func TestSlurmRunsStudies(t *testing.T) {
+	t.Parallel()
+	slurm := cluster.StartSlurm(t)
+	at := newSite(t)
+	place := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(place, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("train.sh", clusterScript)
+	token := regexp.MustCompile(`tandem_user_\S+`).FindString(at.must("token", "create", "--scope", "user", "--name", "ann"))
+	private := filepath.Join(place, "private")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tokenFile := write("private/token", token)
+	shapes := write("shapes.yaml", fmt.Sprintf(clusterShapes, t.TempDir()))
+	line := []string{"launch", "slurm", "--server", at.server.URL, "--token-file", tokenFile, "--shapes", shapes, "--logs", filepath.Join(place, "logs"),
+		"--every", "1s", "--idle", "8s", "--binary", binary, "--", "--probe", "never"}
+	line = append(line, opened(t)...)
+	at.token = token
+	create := func(name, more string) {
+		at.must("study", "create", write(name+".yaml", fmt.Sprintf(clusterStudy, place, name, more)))
+	}
+	jobs := func(states string) []string {
+		return strings.Fields(slurm.Run("squeue", "--noheader", "--array", "--format=%i", "--states="+states))
+	}
+	leased := func(name string) (hosts []string) {
+		for _, worker := range read[[]protocol.Worker](t, at.must("workers", "--json")) {
+			if len(worker.Trials) > 0 {
+				hosts = append(hosts, worker.Machine.Host)
+			}
+		}
+		slices.Sort(hosts)
+		return hosts
+	}
+
+	create("first", "")
+	if all := jobs("all"); len(all) > 0 {
+		t.Fatalf("jobs without a launcher: %v", all)
+	}
+	launcher, err := launch.Start(binary, append(slurm.Environment, "TANDEM_TOKEN=leaked-"+token), line...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		launcher.Kill()
+		if t.Failed() {
+			t.Logf("the launcher said:\n%s", launcher.Output())
+		}
+	})
+	until(t, "a trial on each node", func() bool { return slices.Equal(leased("first"), []string{"n1", "n2"}) })
+	if all := jobs("all"); len(all) != 2 || !strings.HasSuffix(all[0], "_0") || !strings.HasSuffix(all[1], "_1") {
+		t.Errorf("two trials made the jobs %v, want one array of two", all)
+	}
+	noToken(t, token, slurm.Folder)
+
+	write("go1", "")
+	until(t, "an epoch of each trial", func() bool {
+		return strings.Contains(at.must("study", "trial", "first", "0", "--json")+at.must("study", "trial", "first", "1", "--json"), `"accuracy"`)
+	})
+	slurm.Run("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=true", "--output=/dev/null")
+	until(t, "both trials to say that they were preempted", func() bool {
+		return strings.Contains(at.must("study", "trial", "first", "0", "--json"), "preempted by Slurm") &&
+			strings.Contains(at.must("study", "trial", "first", "1", "--json"), "preempted by Slurm")
+	})
+	write("go2", "")
+	write("go3", "")
+	until(t, "the study to end on new workers", func() bool {
+		return read[protocol.StudyView](t, at.must("study", "show", "first", "--json")).Status == protocol.StudyCompleted
+	})
+	until(t, "the workers to leave", func() bool { return len(jobs("running,pending,completing")) == 0 })
+
+	create("second", "resources: {gpus: 1}")
+	until(t, "the missing GPUs to be told", func() bool {
+		return strings.Contains(launcher.Output(), "the engine gave this worker 1 GPUs and it can use 0")
+	})
+	until(t, "the shape to be held", func() bool {
+		return strings.Contains(launcher.Output(), "second waits: no more workers of the shape gpu")
+	})
+	noToken(t, token, slurm.Folder)
+}
+
+// noToken fails if the secret is in a file of the folder.
+func noToken(t *testing.T, token, folder string) {
+	t.Helper()
+	secret := []byte(token[len(token)-20:])
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil //nolint:nilerr // files of jobs that end come and go
+		}
+		content, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(content, secret) {
+			t.Errorf("%s holds the token", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

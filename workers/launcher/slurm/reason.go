@@ -1,0 +1,60 @@
+package slurm
+
+import "strings"
+
+// Waits says in a sentence why Slurm does not start a job, by the code that squeue
+// prints as its reason (squeue(1), "JOB REASON CODES").
+func Waits(code string) string {
+	said := "Slurm gives no reason yet"
+	for _, one := range []struct{ prefix, says string }{
+		{"Resources", "waits until enough nodes are free"},
+		{"Priority", "waits behind jobs that go first"},
+		{"QOS", "waits as a limit of your quality of service (QOS) is reached"},
+		{"Assoc", "waits as a limit of your account is reached"},
+		{"MaxGRESPerAccount", "waits as your account has as many GPUs as it may"},
+		{"PartitionTimeLimit", "cannot start: the partition does not allow so long a job; lower time_limit"},
+		{"PartitionNodeLimit", "cannot start: the partition has no such nodes; choose another --partition"},
+		{"PartitionDown", "waits as its partition takes no jobs now"},
+		{"PartitionInactive", "waits as its partition takes no jobs now"},
+		{"BadConstraints", "cannot start: no node has what the shape asks for"},
+		{"ReqNodeNotAvail", "waits as the nodes it needs are down or reserved"},
+		{"NodeDown", "waits as the nodes it needs are down"},
+		{"JobHeldUser", "is held: 'scontrol release' lets it go on"},
+		{"JobHeldAdmin", "is held by who runs the cluster: ask there"},
+		{"BeginTime", "waits until the time from which it may start"},
+		{"Dependency", "waits for other jobs to end"},
+		{"Licenses", "waits for a licence"},
+		{"Reservation", "waits for its reservation"},
+		{"InvalidAccount", "cannot start: the account is not valid; set --account"},
+		{"InvalidQOS", "cannot start: the quality of service (QOS) is not valid; set --qos"},
+		{"JobArrayTaskLimit", "waits as as many of its array run as may"},
+	} {
+		if strings.HasPrefix(code, one.prefix) {
+			said = one.says
+			break
+		}
+	}
+	if code == "" || code == "None" {
+		return said
+	}
+	return said + " (Slurm: " + code + ")"
+}
+
+// ends says how a job ended, whether nobody is to blame, and whether it failed.
+func ends(state string) (why string, blameless, failed bool) {
+	switch {
+	case state == "COMPLETED":
+		return "ended in order", false, false
+	case state == "PREEMPTED":
+		return "preempted for a job that goes first", true, false
+	case strings.HasPrefix(state, "CANCELLED"):
+		return "cancelled", true, false
+	case state == "NODE_FAIL", state == "BOOT_FAIL":
+		return "its node failed", false, true
+	case state == "TIMEOUT", state == "DEADLINE":
+		return "ended at its time limit", false, false
+	case state == "OUT_OF_MEMORY":
+		return "the worker ran out of memory: raise memory_gib", false, true
+	}
+	return "the worker failed", false, true
+}

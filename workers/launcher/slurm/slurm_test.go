@@ -1,0 +1,80 @@
+package slurm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/workers/launcher"
+)
+
+func TestTheScript(t *testing.T) {
+	e := &Engine{options: Options{Name: "tandem", Logs: "/l", Worker: []string{"/opt/tandem", "worker", "--token-file", "/home/o'ann/token"}, Home: "/home/o'ann", Path: "/usr/bin"}}
+	got := e.Script(launcher.Order{ID: "abc", Shape: launcher.Shape{Trials: 2, TimeLimit: time.Hour, Setup: []string{"module load cuda"}}})
+	want := `#!/bin/sh
+# A worker that tandem launch slurm ordered.
+export HOME='/home/o'\''ann' PATH='/usr/bin'
+module load cuda
+exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' '--token-file' '/home/o'\''ann/token' '--slots' '2' '--end-at' '59m0s' --scratch "${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID" --launch abc-"$SLURM_ARRAY_TASK_ID"
+`
+	if got != want {
+		t.Errorf("the script is\n%s", got)
+	}
+}
+
+func TestWhatSqueueSays(t *testing.T) {
+	e := &Engine{options: Options{Name: "tandem"}}
+	for _, test := range []struct {
+		line string
+		want launcher.Job
+		mine bool
+	}{
+		{"3_1|3|1|tandem.gpu1.abc|PENDING|QOSMaxGRESPerUser|", launcher.Job{ID: "3_1", Launch: "abc-1", Shape: "gpu1", State: launcher.Pending, Why: "waits as a limit of your quality of service (QOS) is reached (Slurm: QOSMaxGRESPerUser)"}, true},
+		{"3_0|3|0|tandem.gpu1.abc|RUNNING|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Running, Node: "n1"}, true},
+		{"3_0|3|0|tandem.gpu1.abc|COMPLETING|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Leaving, Node: "n1"}, true},
+		{"3_0|3|0|tandem.gpu1.abc|PREEMPTED|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "preempted for a job that goes first", Blameless: true}, true},
+		{"3_0|3|0|tandem.gpu1.abc|OUT_OF_MEMORY|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "the worker ran out of memory: raise memory_gib", Failed: true}, true},
+		{"4|4|N/A|wrap|RUNNING|None|n1", launcher.Job{}, false},
+		{"4_0|4|0|other.gpu1.abc|RUNNING|None|n1", launcher.Job{}, false},
+		{"slurm_load_jobs error", launcher.Job{}, false},
+	} {
+		if got, mine := e.parse(test.line); mine != test.mine || mine && got != test.want {
+			t.Errorf("%s: %+v, %v", test.line, got, mine)
+		}
+	}
+}
+
+func TestOptionsThatUndoAWorkerAreRefused(t *testing.T) {
+	for option, good := range map[string]bool{"--partition=gpu": true, "--account=lab": true, "--export=ALL": false, "--wrap=x": false, "-t=3": false, "gpu": false} {
+		if err := CheckOptions([]string{option}); (err == nil) != good {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+func TestATokenThatOthersCanReadIsRefused(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "private")
+	path := filepath.Join(folder, "token")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckTokenFile(path); err != nil {
+		t.Error(err)
+	}
+	for _, one := range []string{path, folder} {
+		if err := os.Chmod(one, 0o750); err != nil { //nolint:gosec // on purpose
+			t.Fatal(err)
+		}
+		if err := CheckTokenFile(path); err == nil || !strings.Contains(err.Error(), "chmod go= "+one) {
+			t.Errorf("%s: %v", one, err)
+		}
+		if err := os.Chmod(one, 0o700); err != nil { //nolint:gosec // a folder of the test
+			t.Fatal(err)
+		}
+	}
+}
