@@ -116,6 +116,7 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 	p.see(boardNumbers, "1 3 0 2 4 5")
 	p.choose("#filter-state", "failed")
 	p.see(boardNumbers, "4")
+	p.seeText("#board .failure", "out of paper")
 	p.choose("#filter-state", "active")
 	p.see(boardNumbers, "5")
 	p.choose("#filter-state", "")
@@ -130,6 +131,36 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#pager", "1 trial (6 in all)")
 	p.do(chromedp.SendKeys(chromedp.CSS("#filter-text"), "33"))
 	p.seeText("#board-empty", "No trial matches")
+	p.quiet()
+}
+
+func tryStudies(_ *testing.T, s *stage, browser context.Context) {
+	names := `[...document.querySelectorAll("#studies tbody th a")].map(link => link.textContent)`
+	s.create(smallFile)
+	p := s.enter(browser, "/studies")
+	p.see(names, []string{"small"})
+	p.see(`document.getElementById("filters").hidden`, true) // of one study there is nothing to find
+	story(s.hand())
+	for _, name := range []string{"paper-b", "paper-a"} {
+		s.create(strings.Replace(strings.Replace(smallFile, "name: small", "name: "+name, 1), "two rungs", "the second draft", 1))
+	}
+	p.see(names, []string{"paper-a", "paper-b", "small"})
+	p.pick(`//table[@id="studies"]//button[.="Study"]`)
+	p.see(names, []string{"paper-a", "paper-b", "small"})
+	p.pick(`//table[@id="studies"]//button[.="Best"]`)
+	p.see(names, []string{"small", "paper-a", "paper-b"})
+	p.see("location.search", "?sort=best")
+	p.fill("#find", "DRAFT paper")
+	p.see(names, []string{"paper-a", "paper-b"})
+	p.seeText("#count", "2 of 3")
+	p.pick(`//table[@id="studies"]//button[.="Study"]`)
+	p.pick(`//table[@id="studies"]//button[.="Study"]`)
+	p.see(names, []string{"paper-b", "paper-a"})
+	p.do(chromedp.Reload())
+	p.see(names, []string{"paper-b", "paper-a"})
+	p.see(`document.querySelector("#studies th[aria-sort]").ariaSort`, "descending")
+	p.fill("#find", "thesis")
+	p.seeText("#none", "No study matches")
 	p.quiet()
 }
 

@@ -35,6 +35,7 @@ func TestPages(t *testing.T) {
 		{"the leaderboard shows what the filters leave", tryFilter},
 		{"the reader chooses the columns, and the browser remembers", tryColumns},
 		{"trials are compared side by side, and followed", tryCompare},
+		{"studies are found, sorted, and kept in the address", tryStudies},
 		{"300 trials with conditions, failures and values that are none", inGallery(tryGallery)},
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
 		{"a study in which every trial failed is red, and says why", tryFailed},

@@ -26,11 +26,13 @@ export class BestChart {
     this.#points = timed.filter((one) => Number.isFinite(one.y));
     this.fair = goodRange(timed.map((one) => one.y), this.objective.direction, this.objective.target);
     const leader = leaders.at(-1);
-    this.chart.draw(
-      leader === undefined
-        ? "No measurement yet"
-        : `Best ${label(this.objective)} so far ${measured(leader.value)}, from ${count(total)} measurements. The leaderboard has the values.`,
-    );
+    if (total === 0) {
+      this.chart.blank("No trial has been measured yet. Each measurement will be a dot here, and the best so far a line.");
+      fillLegend(byId("best-legend"), []);
+      remark(byId("best-note"), "");
+      return;
+    }
+    this.chart.draw(`Best ${label(this.objective)} so far ${leader === undefined ? "unknown" : measured(leader.value)}, from ${count(total)} measurements. The leaderboard has the values.`);
     const colours = palette();
     const last = this.study.rungs.length - 1;
     fillLegend(byId("best-legend"), [
@@ -45,7 +47,7 @@ export class BestChart {
       this.measurements.choice(),
       untimed > 0 ? `${count(untimed)} results of an earlier version have no time and are not drawn.` : "",
     ];
-    remark(byId("best-note"), total === 0 ? "No trial has been measured yet." : notes.filter(Boolean).join(" "));
+    remark(byId("best-note"), notes.filter(Boolean).join(" "));
   }
 
   #table() {

@@ -56,8 +56,17 @@ export class Chart {
     return { width: Math.max(200, this.box.clientWidth), height: this.height };
   }
 
+  /** Shows in words that there is nothing to draw, in place of axes without points. */
+  blank(text) {
+    this.#plot?.destroy();
+    this.#plot = this.#shape = null;
+    this.box.setAttribute("aria-label", text);
+    this.box.replaceChildren(make("p", { class: "blank" }, text));
+  }
+
   /** Draws what there is now; label says it in words. */
   draw(label) {
+    this.box.querySelector(".blank")?.remove();
     if (label !== undefined) this.box.setAttribute("aria-label", label);
     const { shape, options, data } = this.#build(palette());
     if (shape === this.#shape) {

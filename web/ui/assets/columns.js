@@ -5,6 +5,9 @@ import { referenceOf, studyPath } from "./api.js";
 import { margin } from "./repeats.js";
 import { estimatedBy, label, newest, violation } from "./trials.js";
 
+/** Why a trial failed; "" if it did not. */
+const failure = (trial) => (trial.state === "failed" || trial.state === "lost" ? (trial.reason ?? "") : "");
+
 /**
  * Columns of a study. The id is what the server sorts by, text(trial) is what is
  * shown, fill(cell, trial) puts more than text into the cell. "first" is the order
@@ -21,8 +24,9 @@ export function columns(study, pick) {
         ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)]), ...tagWords(trial.tags)),
     },
     {
-      id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : ""),
-      fill: (cell, trial) => cell.replaceChildren(badge(trial.state), ...(trial.stalled ? [make("span", { class: "tag", title: trial.reason }, "stalled")] : [])),
+      id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : "") + failure(trial),
+      fill: (cell, trial) => cell.replaceChildren(badge(trial.state), ...(trial.stalled ? [make("span", { class: "tag", title: trial.reason }, "stalled")] : []),
+        ...(failure(trial) ? [make("span", { class: "sub failure", title: trial.reason }, failure(trial))] : [])),
     },
     ...study.definition.objective.map((one, index) => ({
       id: index === 0 ? "value" : `value.${index}`, title: label(one), numeric: true, first: one.direction === "maximize" ? "desc" : "asc",

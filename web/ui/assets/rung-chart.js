@@ -29,6 +29,12 @@ export class RungChart {
         up: one.promoted === true, leads: one.number === leader?.number && one.rung === leader.rung,
       }))
       .sort((a, b) => a.x - b.x);
+    if (this.#points.length === 0) {
+      this.chart.blank("No trial has been measured yet. Each will be a dot above its rung, with a line to the next where it went up.");
+      fillLegend(byId("rung-legend"), []);
+      remark(byId("rung-note"), "");
+      return;
+    }
     this.fair = fairRange(this.#points.map((point) => point.y));
     const summary = this.measurements.rungs.map((rung, index) => `rung ${index}: ${rung.measured} measured, ${rung.promoted} went up`);
     this.chart.draw(summary.join("; "));

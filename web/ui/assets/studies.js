@@ -4,13 +4,15 @@ import { badge, byId, make, setText, show, stackedBar, tagWords } from "./dom.js
 import { count, duration, energy, measured, moment, nothing, roughly } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, repeat, tell } from "./live.js";
+import { StudyList } from "./study-list.js";
 import { label, states } from "./trials.js";
 
 const body = byId("studies").tBodies[0];
 const rows = new Map(); // study id -> row
-const tag = byId("tag");
+const choice = new StudyList(byId("studies"), draw);
+let all = []; // as the server told them last
 
-function fill(row, study) {
+function fill(row, study, estimated) {
   const { progress, definition } = study;
   const [objective, ...further] = definition.objective;
   const used = energy(progress.energy);
@@ -31,7 +33,7 @@ function fill(row, study) {
     make("td", { class: "number" }, count(progress.epochs)),
     make("td", { class: "number" }, duration(Math.round(progress.elapsed_seconds)).replace(/\.00? s$/, " s"),
       progress.remaining_seconds > 0 && study.status === "running" ? make("span", { class: "sub" }, `≈ ${roughly(progress.remaining_seconds)} left`) : null),
-    make("td", { class: "number", title: used?.method }, used ? used.text : nothing, used?.estimate ? make("span", { class: "sub" }, "estimate") : null),
+    make("td", { class: "number", title: used?.method }, used ? used.text : nothing, used?.estimate && !estimated ? make("span", { class: "sub" }, "estimate") : null),
     make("td", { class: "number" }, moment(study.created).slice(0, 10), make("span", { class: "sub" }, moment(study.created, false))),
   ];
   // Only what changed is replaced, so that a focused link stays focused.
@@ -48,36 +50,18 @@ function tally(trials) {
   return parts.filter(Boolean).join(", ");
 }
 
-/** Offers the tags that studies have, and keeps the chosen one in the address. */
-function offerTags(all) {
-  const wanted = new URLSearchParams(location.search).get("tag") ?? "";
-  const words = [...new Set([...all.flatMap((study) => study.tags ?? []), ...(wanted ? [wanted] : [])])].sort();
-  show(tag, words.length > 0);
-  const offered = ["", ...words];
-  if (offered.join(" ") !== [...tag.options].map((option) => option.value).join(" ")) {
-    tag.replaceChildren(...offered.map((word) => make("option", { value: word }, word === "" ? "All tags" : word)));
-  }
-  if (document.activeElement !== tag) tag.value = wanted;
-}
-
-tag.addEventListener("change", () => {
-  const here = new URL(location.href);
-  if (tag.value === "") here.searchParams.delete("tag");
-  else here.searchParams.set("tag", tag.value);
-  history.replaceState(null, "", here);
-  refresh().catch(() => {}); // the regular one reports errors
-});
-
-async function refresh() {
-  const { studies } = await get("/studies");
-  const all = studies ?? [];
-  offerTags(all);
-  const list = tag.value === "" ? all : all.filter((study) => study.tags?.includes(tag.value));
+function draw() {
+  const list = choice.of(all);
   show(byId("loading"), false);
   show(byId("empty"), all.length === 0);
-  show(byId("frame"), all.length > 0);
+  show(byId("filters"), all.length > 1 || choice.active);
+  show(byId("frame"), list.length > 0);
+  show(byId("none"), all.length > 0 && list.length === 0);
   const running = list.filter((study) => study.status === "running").length;
-  setText(byId("count"), all.length === 0 ? "" : `${count(list.length)} ${tag.value === "" ? "in all" : `of ${count(all.length)} with the tag ${tag.value}`}, ${count(running)} running`);
+  setText(byId("count"), all.length === 0 ? "" : `${count(list.length)} ${choice.active ? `of ${count(all.length)}` : "in all"}, ${count(running)} running`);
+  // What all joules are is said once.
+  const estimated = list.every((study) => energy(study.progress.energy)?.estimate ?? true) && list.some((study) => energy(study.progress.energy));
+  show(byId("estimated"), estimated);
   const present = new Set(list.map((study) => study.id));
   for (const [id, row] of rows) {
     if (present.has(id)) continue;
@@ -87,9 +71,14 @@ async function refresh() {
   list.forEach((study, index) => {
     const row = rows.get(study.id) ?? make("tr");
     rows.set(study.id, row);
-    fill(row, study);
+    fill(row, study, estimated);
     if (body.rows[index] !== row) body.insertBefore(row, body.rows[index] ?? null);
   });
+}
+
+async function refresh() {
+  all = (await get("/studies")).studies ?? [];
+  draw();
 }
 
 offerFrame();
