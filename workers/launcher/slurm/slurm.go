@@ -23,7 +23,8 @@ type Options struct {
 	Name string
 	// Logs is the folder of the jobs' output, on a disk that all nodes have.
 	Logs string
-	// Worker is the command line of a worker: its flags, without a token's text.
+	// Worker is the command line of a worker: the program, "worker" and its flags,
+	// without a token's text.
 	Worker []string
 	// Home and Path are those that workers start with.
 	Home, Path string
@@ -120,10 +121,12 @@ func (e *Engine) Script(order launcher.Order) string {
 	worker := append(append([]string{}, e.options.Worker...),
 		"--slots", strconv.Itoa(s.Trials), "--end-at", (s.TimeLimit - margin).String())
 	b.WriteString("exec srun --export=ALL --kill-on-bad-exit=0")
-	for _, word := range worker {
+	for i, word := range worker {
 		b.WriteString(" " + quote(word))
+		if i == 1 { // before the user's flags, which may say otherwise
+			b.WriteString(" --scratch \"${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID\"")
+		}
 	}
-	b.WriteString(" --scratch \"${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID\"")
 	b.WriteString(" --launch " + order.ID + "-\"$SLURM_ARRAY_TASK_ID\"\n")
 	return b.String()
 }

@@ -17,7 +17,7 @@ func TestTheScript(t *testing.T) {
 # A worker that tandem launch slurm ordered.
 export HOME='/home/o'\''ann' PATH='/usr/bin'
 module load cuda
-exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' '--token-file' '/home/o'\''ann/token' '--slots' '2' '--end-at' '59m0s' --scratch "${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID" --launch abc-"$SLURM_ARRAY_TASK_ID"
+exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' --scratch "${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID" '--token-file' '/home/o'\''ann/token' '--slots' '2' '--end-at' '59m0s' --launch abc-"$SLURM_ARRAY_TASK_ID"
 `
 	if got != want {
 		t.Errorf("the script is\n%s", got)

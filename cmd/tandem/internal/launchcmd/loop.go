@@ -2,6 +2,7 @@ package launchcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -72,6 +73,7 @@ func (l *loop) tick(ctx context.Context) error {
 		notes["note "+note] = true
 	}
 	maps.DeleteFunc(l.said, func(subject, _ string) bool { return len(subject) > 5 && subject[:5] == "note " && !notes[subject] })
+	var failed error
 	for _, order := range plan.Orders {
 		what := fmt.Sprintf("%s of the shape %s", format.Count(order.Count, "worker"), order.Shape.Name)
 		if l.dryRun {
@@ -79,22 +81,23 @@ func (l *loop) tick(ctx context.Context) error {
 			continue
 		}
 		if err := l.engine.Launch(ctx, order); err != nil {
-			return fmt.Errorf("%s could not be started: %w", what, err)
+			failed = errors.Join(failed, fmt.Errorf("%s could not be started: %w", what, err))
+			continue // other shapes may be had
 		}
 		l.say(order.ID, "started %s (order %s)", what, order.ID)
 	}
 	if len(plan.Cancel) == 0 {
-		return nil
+		return failed
 	}
 	if l.dryRun {
 		l.say("cancel", "would take back %s that is not wanted any more", format.Count(len(plan.Cancel), "worker"))
 		return nil
 	}
 	if err := l.engine.Cancel(ctx, plan.Cancel); err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	l.say(plan.Cancel[0], "took back %s: not wanted any more", format.Count(len(plan.Cancel), "worker"))
-	return nil
+	return failed
 }
 
 // look is what there is at the moment.
