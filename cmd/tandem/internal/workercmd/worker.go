@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -183,7 +184,7 @@ func (o Options) leaving() (leave.Rules, error) {
 func AddFlags(command *cobra.Command, options *Options) {
 	flags := command.Flags()
 	flags.Var(&options.Slots, "slots", "how many trials run at once; auto: as many as their system configurations leave cores and memory for")
-	flags.StringSliceVar(&options.path, "path", nil, "folder to search for programs first, such as a .venv/bin (repeatable)")
+	flags.StringSliceVar(&options.path, "path", nil, "folder to search for programs first, such as a .venv/bin (repeatable; default: the Python environment that tandem was installed into)")
 	flags.StringSliceVar(&options.pass, "pass-env", nil, "variable of this environment that commands get; a trailing * matches the rest (repeatable)")
 	flags.DurationVar(&options.drain, "drain", 20*time.Second, "how long commands have to checkpoint after Ctrl-C")
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
@@ -221,6 +222,9 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 			o.Protected = append(o.Protected, file)
 		}
 	}
+	if len(o.path) == 0 {
+		o.path = ownEnvironment()
+	}
 	made := agent.Options{
 		Server: client, Name: o.Name, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
@@ -231,4 +235,20 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
 	}
 	return made, nil
+}
+
+// ownEnvironment is the folder of programs of the Python environment that holds this
+// program, if one does: its Python has the client, whether it is activated or not.
+func ownEnvironment() []string {
+	program, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	folder := filepath.Dir(program)
+	for _, needed := range []string{filepath.Join(filepath.Dir(folder), "pyvenv.cfg"), filepath.Join(folder, "python3")} {
+		if _, err := os.Stat(needed); err != nil {
+			return nil
+		}
+	}
+	return []string{folder}
 }
