@@ -3,6 +3,7 @@
 package leave
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -58,14 +59,16 @@ type Watch struct {
 	// Drain is how long trials have to hand in what they have, at most.
 	Drain time.Duration
 
-	mutex   sync.Mutex
-	began   time.Time
-	since   time.Time // without a lease
-	held    int
-	leases  int
-	spent   time.Duration // under leases that ended
-	proved  bool          // a trial has reported an epoch here
-	leaving string
+	mutex  sync.Mutex
+	began  time.Time
+	since  time.Time // without a lease
+	held   int
+	leases int
+	spent  time.Duration // under leases that ended
+	proved bool          // a trial has reported an epoch here
+
+	asked   sync.Once
+	leaving string // set by asked
 }
 
 // Begin starts the clocks: the worker is registered.
@@ -146,15 +149,11 @@ func (w *Watch) Why(cause error) string {
 	if own, is := cause.(Departure); is {
 		return own.Error()
 	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.leaving == "" {
+	w.asked.Do(func() {
 		w.leaving = "the worker was stopped"
 		if w.Reason != nil {
-			if said := w.Reason(); said != "" {
-				w.leaving = said
-			}
+			w.leaving = cmp.Or(w.Reason(), w.leaving)
 		}
-	}
+	})
 	return w.leaving
 }
