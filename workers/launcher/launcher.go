@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Engine starts and ends workers. Implementations pass launchertest.
+// Engine starts and ends workers.
 type Engine interface {
 	// Launch asks for workers. It may accept fewer than were asked for, and is not
 	// called twice with one id.
