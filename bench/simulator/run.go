@@ -15,9 +15,10 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 )
 
-// idleTerms is for how many lease terms nobody may be training before the
-// study is called stuck: by then every lease has run out.
-const idleTerms = 4
+// patience is for how long nobody may be training before the study is called
+// stuck: by then every lease has run out, and a worker that was excluded three times
+// in a row (10, 20 and 40 minutes) has been asked again.
+const patience = 2 * time.Hour
 
 // simulation is one run.
 type simulation struct {
@@ -173,7 +174,7 @@ func (s *simulation) tick() error {
 	if training {
 		s.idle = 0
 	}
-	if time.Duration(s.idle)*s.tickEvery() > seconds(idleTerms*s.options.LeaseSeconds) && !s.over {
+	if time.Duration(s.idle)*s.tickEvery() > patience && !s.over {
 		return problem.New(problem.Internal, "the study is stuck: nobody has anything to do, and it is %s", view.Status)
 	}
 	s.wake()

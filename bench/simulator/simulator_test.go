@@ -188,6 +188,17 @@ func TestLosersAreStopped(t *testing.T) {
 	}
 }
 
+// In this run both workers are excluded at once: the study waits until the first may
+// work again, and is not stuck.
+func TestAStudyWaitsForExcludedWorkers(t *testing.T) {
+	options := troubled(0x3e046c07, 2)
+	options.CheckpointEvery = 0
+	trace := run(t, defined(t, "stop: {trials: 40}", "stop: {trials: 12}\nretry: {failures: 2}"), hill{}, options)
+	if trace.Study.Status != protocol.StudyCompleted || trace.Seconds < 600 {
+		t.Errorf("the study is %s after %v s", trace.Study.Status, trace.Seconds)
+	}
+}
+
 func TestTroubleDoesNotStopAStudy(t *testing.T) {
 	failed, vanished, straggled := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
