@@ -3,6 +3,7 @@ package perf
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
@@ -11,9 +12,24 @@ import (
 // Attach counts the events in a process that runs already: in the threads that it has
 // now, and in all threads and children that these start. Children that it has now are
 // not counted. What the kernel refuses is missing, with the reason.
+//
+// A thread that starts meanwhile may have some of the events and not others. So it
+// begins again until no thread started. After ten times the events are read one by one:
+// the kernel does not read a group that a thread has in part.
 func Attach(pid int, wanted []Event) *Counters {
-	return openCounters(&attached{pid: pid, opened: map[int][]thread{}}, wanted, 0)
+	for attempt := 1; ; attempt++ {
+		before := proc.Threads(pid)
+		c := &Counters{kernel: &attached{pid: pid, opened: map[int][]thread{}}, ungrouped: attempt > attempts}
+		c.open(wanted)
+		if attempt > attempts || slices.Equal(before, proc.Threads(pid)) {
+			return c
+		}
+		c.Close()
+	}
 }
+
+// attempts bounds how often Attach begins again for a process that starts threads.
+const attempts = 10
 
 // attached opens each event once for each thread. To its caller it is one event, whose
 // counts are the sums.

@@ -67,7 +67,10 @@ func OpenCounters(wanted []Event) *Counters { return openCounters(perfEvents{}, 
 func OpenFirst(wanted []Event, most int) *Counters { return openCounters(perfEvents{}, wanted, most) }
 
 func openCounters(k kernel, wanted []Event, most int) *Counters {
-	c := &Counters{kernel: k, most: most}
+	return (&Counters{kernel: k, most: most}).open(wanted)
+}
+
+func (c *Counters) open(wanted []Event) *Counters {
 	fault := c.findLevel()
 	if fault != nil {
 		c.level = HostLevel

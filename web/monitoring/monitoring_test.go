@@ -221,7 +221,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		}
 	}
 	for _, name := range metric.FindAllString(operations, -1) {
-		if strings.HasPrefix(name, "tandem_") && !exported(t)[name] && !exported(t)[name+"_bucket"] {
+		isMetric := strings.HasPrefix(name, "tandem_") && name != "tandem_tune" // the Python package
+		if isMetric && !exported(t)[name] && !exported(t)[name+"_bucket"] {
 			t.Errorf("docs/operations.md tells %s, which there is not", name)
 		}
 	}
