@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
 // mark says that from a cost on, in data passes, a search has this regret; the
 // simulated time is then so many seconds.
 type mark struct{ cost, seconds, regret float64 }
+
+// milestone says from which cost on a value is missing so much.
+type milestone struct{ cost, missing float64 }
 
 // finished is one whole run of a method on a problem.
 type finished struct {
@@ -18,8 +22,14 @@ type finished struct {
 	workers         int
 	budget          float64
 	seconds         float64 // at the end
-	marks           []mark  // in the order of cost
+	marks           []mark  // of the incumbent, in the order of cost
+	// full are of the best value that was measured at the full budget, with what it
+	// is missing of the best there is.
+	full []milestone
 }
+
+// measure is what runs are compared by; less is better.
+type measure func(finished) float64
 
 // regretAt is the regret once a share of the budget was spent.
 func (f finished) regretAt(share float64) float64 {
@@ -31,6 +41,32 @@ func (f finished) regretAt(share float64) float64 {
 		regret = m.regret
 	}
 	return regret
+}
+
+// reaches is the share of the budget that was spent when a value that is missing no
+// more had been measured at the full budget; infinite if none was.
+func (f finished) reaches(missing float64) float64 {
+	for _, m := range f.full {
+		if m.missing <= missing {
+			return m.cost / f.budget
+		}
+	}
+	return math.Inf(1)
+}
+
+// follow takes in a trace of Tandem, with what it costs.
+func (f *finished) follow(t *table, points []simulator.Point, cost func(simulator.Point) float64) {
+	incumbent, full := -1, math.NaN()
+	for _, p := range points {
+		if p.Incumbent != incumbent {
+			incumbent = p.Incumbent
+			f.marks = append(f.marks, mark{cost(p), p.Seconds, t.regret(p.True)})
+		}
+		if !math.IsNaN(p.Full) && p.Full != full {
+			full = p.Full
+			f.full = append(f.full, milestone{cost(p), t.missing(p.Full)})
+		}
+	}
 }
 
 // regretBy is the regret at a simulated time.
@@ -99,6 +135,9 @@ func (s *session) train(asked training) ([]float64, error) {
 		}
 		s.largest, s.least = budget, loss
 		s.marks = append(s.marks, mark{s.cost, s.seconds, s.table.regret(s.table.full(row))})
+		if epoch == s.table.maxEpochs() {
+			s.full = append(s.full, milestone{s.cost, s.table.missing(measured.Value)})
+		}
 	}
 	return losses, nil
 }

@@ -214,6 +214,8 @@ func TestAPeersScriptRuns(t *testing.T) {
 	}
 }
 
+func atTheEnd(f finished) float64 { return f.regretAt(1) }
+
 func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 	run := func(method string, seed uint64, regret float64) finished {
 		return finished{method: method, problem: "small", seed: seed, budget: 10, marks: []mark{{1, 1, regret}}}
@@ -228,17 +230,17 @@ func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 		many.workers = 8
 		r.runs = append(r.runs, many)
 	}
-	methods, average, places := r.averageRanks(1)
+	methods, average, places := r.averageRanks(atTheEnd)
 	if !slices.Equal(methods, []string{"a", "b", "c"}) || !slices.Equal(average, []float64{1.5, 3, 1.5}) || places != 4 {
 		t.Errorf("%v have the ranks %v over %d runs", methods, average, places)
 	}
-	if c := r.compare("a", "b", 1); c != (comparison{4, 0, 0.125, 0.125}) {
+	if c := r.compare("a", "b", atTheEnd); c != (comparison{4, 0, 0.125, 0.125}) {
 		t.Errorf("a against b: %+v", c)
 	}
-	if c := r.compare("a", "slow", 1); c != (comparison{0, 1, 1, 1}) {
+	if c := r.compare("a", "slow", atTheEnd); c != (comparison{0, 1, 1, 1}) {
 		t.Errorf("a against slow: %+v", c)
 	}
-	if c := r.compare("a", "b", 0.05); c.better+c.worse != 0 {
+	if c := r.compare("a", "b", func(f finished) float64 { return f.regretAt(0.05) }); c.better+c.worse != 0 {
 		t.Error("there is a difference before anything was measured")
 	}
 	timed := r.runs[0]
@@ -252,7 +254,7 @@ func TestTheReportComparesAtCommonPlaces(t *testing.T) {
 	r.print(&printed)
 	for _, line := range []string{
 		"| b | 4 | 0.200 (0.200 to 0.200) | 0.200 (0.200 to 0.200) | 0.200 (0.200 to 0.200) |",
-		"| a | 1.50 | 1.50 | 1.50 |", "| b | 4, 0, p = 1 (1) | 4, 0, p = 1 (1) | 4, 0, p = 1 (1) |", "a against: better, worse, p by space and seed (by run; both Holm)",
+		"| a | 1.50 | 1.50 | 1.50 |", "| b | 4, 0, p = 1 (1) | 4, 0, p = 1 (1) | 4, 0, p = 1 (1) |", "| regret, a against: better, worse, p by space and seed (by run; both Holm)",
 	} {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q is not in the report:\n%s", line, printed.String())

@@ -59,9 +59,7 @@ func comparePolicies(ctx context.Context, o options) error {
 						return fmt.Errorf("%s, %s: %w", method, l.name, err)
 					}
 					one := finished{method: method + ", " + l.name, problem: t.name, seed: options.Seed, workers: 1, budget: basis.budget, seconds: trace.Seconds}
-					for _, point := range trace.Points {
-						one.marks = append(one.marks, mark{basis.at(point), point.Seconds, t.regret(point.True)})
-					}
+					one.follow(t, trace.Points, basis.at)
 					r.runs = append(r.runs, one)
 				}
 			}

@@ -102,6 +102,15 @@ func (t *table) Measure(c space.Configuration, epoch int, fraction float64) simu
 	return t.at(t.nearest(c), epoch, fraction)
 }
 
+// missing is the share of the best row's value, both at the full budget and above 0,
+// that a value lacks: 0.1 for 90% of an accuracy, and for 1/0.9 of a loss.
+func (t *table) missing(value float64) float64 {
+	if t.loss(1) < 0 {
+		return 1 - t.loss(value)/t.best
+	}
+	return 1 - t.best/value
+}
+
 // regret is normalized: 0 for the best row's value at the full budget, 1 for
 // the median row's and for everything worse, for a diverged training, and for
 // a search that has no answer yet.

@@ -8,9 +8,6 @@ import (
 	"strings"
 )
 
-// shares of the budget at which searches are compared.
-func shares() []float64 { return []float64{0.1, 0.3, 1} }
-
 // development names the problems on which Tandem's defaults were chosen. The
 // others tell whether that generalizes.
 func development() []string {
@@ -51,12 +48,12 @@ type place struct {
 	seed    uint64
 }
 
-// regrets are a method's, by place.
-func (r report) regrets(method string, share float64) map[place]float64 {
+// places are where the method was run, and what was measured there.
+func (r report) places(method string, of measure) map[place]float64 {
 	found := map[place]float64{}
 	for _, one := range r.runs {
 		if one.method == method && slices.ContainsFunc(r.tables, func(t *table) bool { return t.name == one.problem }) {
-			found[place{one.problem, one.seed}] = one.regretAt(share)
+			found[place{one.problem, one.seed}] = of(one)
 		}
 	}
 	return found
@@ -64,6 +61,8 @@ func (r report) regrets(method string, share float64) map[place]float64 {
 
 func (r report) print(w io.Writer) {
 	r.printProblems(w)
+	r.printAnswers(w, fmt.Sprintf("all %d problems", len(r.tables)))
+	r.printComparison(w, "% of the budget until it is measured, ", censored(goals()))
 	r.printClock(w)
 	tuned, others := r, r
 	tuned.tables, others.tables = nil, nil
@@ -77,10 +76,10 @@ func (r report) print(w io.Writer) {
 	if len(tuned.tables) > 0 && len(others.tables) > 0 {
 		tuned.printRanks(w, "problems the defaults were tried on: ")
 		others.printRanks(w, "the other problems: ")
-		others.printComparison(w, " on the other problems")
+		others.printComparison(w, "regret on the other problems, ", regrets())
 	}
 	r.printRanks(w, "")
-	r.printComparison(w, "")
+	r.printComparison(w, "regret, ", regrets())
 	for _, failure := range r.failures {
 		fmt.Fprintf(w, "\nfailed: %v\n", failure)
 	}
@@ -90,14 +89,16 @@ func header(w io.Writer, first string, rest ...string) {
 	fmt.Fprintf(w, "\n| %s | %s |\n|---|%s\n", first, strings.Join(rest, " | "), strings.Repeat("---|", len(rest)))
 }
 
-// printProblems shows means of the regret, with their confidence.
+// printProblems shows what each problem costs, and means of the regret with their
+// confidence.
 func (r report) printProblems(w io.Writer) {
 	for _, t := range r.tables {
-		header(w, t.name+": mean regret (95% band)", "runs", "10% of the budget", "30%", "100%")
+		report{tables: []*table{t}, runs: r.runs}.printAnswers(w, t.name)
+		header(w, t.name+": mean regret (95% band)", append([]string{"runs"}, headings(regrets())...)...)
 		for _, method := range r.methods() {
 			count, cells := 0, []string{}
-			for _, share := range shares() {
-				values := r.on(t, method, func(one finished) float64 { return one.regretAt(share) })
+			for _, c := range regrets() {
+				values := r.on(t, method, c.of)
 				if count = len(values); count == 0 {
 					break
 				}
@@ -112,7 +113,7 @@ func (r report) printProblems(w io.Writer) {
 }
 
 // on measures the method's runs on a problem.
-func (r report) on(t *table, method string, of func(finished) float64) []float64 {
+func (r report) on(t *table, method string, of measure) []float64 {
 	var values []float64
 	for _, one := range r.runs {
 		if one.problem == t.name && one.method == method {
@@ -164,23 +165,23 @@ func (r report) printClock(w io.Writer) {
 // place where all of them were run, and averages over the places. A method with
 // fewer than half the runs is left out, so that a slow one does not decide
 // where the others are compared.
-func (r report) averageRanks(share float64) (methods []string, average []float64, places int) {
-	var regrets []map[place]float64
+func (r report) averageRanks(of measure) (methods []string, average []float64, places int) {
+	var measured []map[place]float64
 	most := 0
 	for _, method := range r.methods() {
-		most = max(most, len(r.regrets(method, share)))
+		most = max(most, len(r.places(method, of)))
 	}
 	for _, method := range r.methods() {
-		found := r.regrets(method, share)
+		found := r.places(method, of)
 		if 2*len(found) >= most && !r.parallel(method) {
-			methods, regrets = append(methods, method), append(regrets, found)
+			methods, measured = append(methods, method), append(measured, found)
 		}
 	}
 	average = make([]float64, len(methods))
 	for _, t := range r.tables {
 		for _, seed := range r.seeds() {
 			values := make([]float64, 0, len(methods))
-			for _, found := range regrets {
+			for _, found := range measured {
 				if value, run := found[place{t.name, seed}]; run {
 					values = append(values, value)
 				}
@@ -208,14 +209,14 @@ func (r report) parallel(method string) bool {
 func (r report) printRanks(w io.Writer, title string) {
 	rows := map[string][]string{}
 	methods, places := []string{}, 0
-	for _, share := range shares() {
+	for _, c := range regrets() {
 		var average []float64
-		methods, average, places = r.averageRanks(share)
+		methods, average, places = r.averageRanks(c.of)
 		for i, method := range methods {
 			rows[method] = append(rows[method], fmt.Sprintf("%.2f", average[i]))
 		}
 	}
-	header(w, fmt.Sprintf("%saverage rank of %d with one worker, over %d runs on %d problems", title, len(methods), places, len(r.tables)), "10%", "30%", "100%")
+	header(w, fmt.Sprintf("%saverage rank of %d with one worker, over %d runs on %d problems", title, len(methods), places, len(r.tables)), headings(regrets())...)
 	for _, method := range methods {
 		fmt.Fprintf(w, "| %s | %s |\n", method, strings.Join(rows[method], " | "))
 	}
@@ -227,24 +228,24 @@ type comparison struct {
 	clustered, single float64 // p-values, see [differences.chance]
 }
 
-func (r report) compare(first, other string, share float64) comparison {
-	ours, theirs := r.regrets(first, share), r.regrets(other, share)
+func (r report) compare(first, other string, of measure) comparison {
+	ours, theirs := r.places(first, of), r.places(other, of)
 	var c comparison
 	var found differences
-	of := spaces(r.tables)
+	shared := spaces(r.tables)
 	for _, t := range r.tables {
 		for _, seed := range r.seeds() {
 			at := place{t.name, seed}
 			mine, run := ours[at]
-			regret, also := theirs[at]
+			yours, also := theirs[at]
 			if !run || !also {
 				continue
 			}
-			found.add(draws{of[t.name], seed}, mine-regret)
+			found.add(draws{shared[t.name], seed}, mine-yours)
 			switch {
-			case mine < regret:
+			case mine < yours:
 				c.better++
-			case mine > regret:
+			case mine > yours:
 				c.worse++
 			}
 		}
@@ -255,22 +256,22 @@ func (r report) compare(first, other string, share float64) comparison {
 
 // printComparison corrects the p-values of its table for their number, by Holm.
 // Behind each stands, in brackets, what it would be if runs shared nothing.
-func (r report) printComparison(w io.Writer, title string) {
+func (r report) printComparison(w io.Writer, title string, columns []column) {
 	methods := r.methods()
-	header(w, methods[0]+" against"+title+": better, worse, p by space and seed (by run; both Holm)", "10%", "30%", "100%")
+	header(w, title+methods[0]+" against: better, worse, p by space and seed (by run; both Holm)", headings(columns)...)
 	var all []comparison
 	var clustered, single []float64
 	for _, other := range methods[1:] {
-		for _, share := range shares() {
-			c := r.compare(methods[0], other, share)
+		for _, column := range columns {
+			c := r.compare(methods[0], other, column.of)
 			all, clustered, single = append(all, c), append(clustered, c.clustered), append(single, c.single)
 		}
 	}
 	clustered, single = holm(clustered), holm(single)
 	for i, other := range methods[1:] {
 		var cells []string
-		for k := range shares() {
-			at := i*len(shares()) + k
+		for k := range columns {
+			at := i*len(columns) + k
 			cells = append(cells, fmt.Sprintf("%d, %d, p = %.2g (%.2g)", all[at].better, all[at].worse, clustered[at], single[at]))
 		}
 		fmt.Fprintf(w, "| %s | %s |\n", other, strings.Join(cells, " | "))

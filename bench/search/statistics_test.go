@@ -123,14 +123,14 @@ func TestMethodsThatAreEqualAreHardlyEverToldApart(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	clustered, single, found := 0, 0, 0
 	for range placebos {
-		c := studies(r, 0).compare("a", "b", 1)
+		c := studies(r, 0).compare("a", "b", atTheEnd)
 		if c.clustered < 0.05 {
 			clustered++
 		}
 		if c.single < 0.05 {
 			single++
 		}
-		if studies(r, 1).compare("a", "b", 1).clustered < 0.05 {
+		if studies(r, 1).compare("a", "b", atTheEnd).clustered < 0.05 {
 			found++
 		}
 	}

@@ -115,12 +115,6 @@ func runStudy(ctx context.Context, t *table, budget float64, s setup) (finished,
 		return finished{}, err
 	}
 	one := finished{method: s.name(), problem: t.name, seed: s.seed, workers: s.workers, budget: budget, seconds: trace.Seconds}
-	incumbent := -1
-	for _, point := range trace.Points {
-		if point.Incumbent != incumbent {
-			incumbent = point.Incumbent
-			one.marks = append(one.marks, mark{point.Cost, point.Seconds, t.regret(point.True)})
-		}
-	}
+	one.follow(t, trace.Points, func(p simulator.Point) float64 { return p.Cost })
 	return one, nil
 }

@@ -28,6 +28,7 @@ type simulation struct {
 	service   *study.Service
 	study     string // the study's id
 	metric    string
+	maximize  bool
 	top       budget.Budget
 	random    *rand.Rand
 
@@ -41,7 +42,7 @@ type simulation struct {
 	names   int       // workers so far
 	over    bool
 
-	incumbent Point // its Incumbent, Value and True
+	incumbent Point // its Incumbent, Value, True and Full
 	trace     Trace
 }
 
@@ -58,7 +59,7 @@ func Run(ctx context.Context, def definition.Definition, benchmark Benchmark, op
 	s := &simulation{
 		ctx: ctx, options: options, benchmark: benchmark, start: time.Unix(0, 0).UTC(),
 		random:    rand.New(rand.NewPCG(options.Seed, 0x73696d)),
-		incumbent: Point{Incumbent: -1, Value: math.NaN(), True: math.NaN()},
+		incumbent: Point{Incumbent: -1, Value: math.NaN(), True: math.NaN(), Full: math.NaN()},
 	}
 	kept := memory.New()
 	s.service = study.New(kept, kept, study.Options{
@@ -86,6 +87,7 @@ func (s *simulation) begin(def definition.Definition) error {
 		return err
 	}
 	s.study, s.metric = view.ID, def.Objectives[0].Metric
+	s.maximize = def.Objectives[0].Direction == definition.Maximize
 	s.top = view.Rungs[len(view.Rungs)-1].Budget
 	if s.options.Full.Epochs > 0 {
 		s.top = s.options.Full

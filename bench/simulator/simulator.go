@@ -92,6 +92,9 @@ type Point struct {
 	// Value is the incumbent's recommended value, measured at whatever budget
 	// it reached; True what it would have at the full budget. NaN without one.
 	Value, True float64
+	// Full is the best value that any trial was measured with at the full budget
+	// so far; NaN before the first.
+	Full float64
 }
 
 // Trace is what happened.
@@ -129,7 +132,7 @@ func (t Trace) last(within func(Point) bool) (Point, bool) {
 			return t.Points[i], true
 		}
 	}
-	return Point{Incumbent: -1, Value: math.NaN(), True: math.NaN()}, false
+	return Point{Incumbent: -1, Value: math.NaN(), True: math.NaN(), Full: math.NaN()}, false
 }
 
 // withDefaults fills in what was left 0, or names every fault.

@@ -166,6 +166,36 @@ func checkOrder(t interface{ Errorf(string, ...any) }, trace simulator.Trace) {
 	}
 }
 
+// Before a trial was measured at the full budget there is nothing; from then on the
+// best of what was.
+func TestATraceHasTheBestThatWasMeasuredInFull(t *testing.T) {
+	for direction, sign := range map[string]float64{"maximize": 1, "minimize": -1} {
+		best := math.NaN()
+		ascent := measure(func(c space.Configuration, epoch int, fraction float64) simulator.Measurement {
+			m := hill{}.Measure(c, epoch, fraction)
+			m.Value *= sign
+			return m
+		})
+		trace := run(t, defined(t, "maximize", direction, "policy: multi", "policy: epochs"), ascent, simulator.Options{})
+		values := map[float64]bool{}
+		for i, point := range trace.Points {
+			switch {
+			case point.Epoch < 9 && i > 0 && !same(point.Full, trace.Points[i-1].Full):
+				t.Fatalf("%s: after epoch %d of trial %d the best value is %v", direction, point.Epoch, point.Trial, point.Full)
+			case point.Epoch == 9 && math.IsNaN(point.Full) || !math.IsNaN(best) && !(sign*point.Full >= sign*best):
+				t.Fatalf("%s: after epoch %d of trial %d the best value is %v, before it %v", direction, point.Epoch, point.Trial, point.Full, best)
+			}
+			best = point.Full
+			values[best] = true
+		}
+		if !math.IsNaN(trace.Points[0].Full) || len(values) < 3 || best != float64(trace.Recommendation.Best.Value) {
+			t.Errorf("%s: %d values up to %v, and %v is recommended", direction, len(values), best, trace.Recommendation.Best.Value)
+		}
+	}
+}
+
+func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
 func TestLosersAreStopped(t *testing.T) {
 	for rule, most := range map[string]float64{"median": 0.9, "{rule: percentile, percentile: 20}": 0.7, "halving": 0.7} {
 		t.Run(rule, func(t *testing.T) {
@@ -294,7 +324,7 @@ func TestAtFindsThePointWithinACost(t *testing.T) {
 		t.Error("there is a point before the first epoch")
 	}
 	for i, point := range trace.Points {
-		if got, found := trace.At(point.Cost); !found || got != point && !math.IsNaN(point.Value) {
+		if got, found := trace.At(point.Cost); !found || fmt.Sprint(got) != fmt.Sprint(point) { // NaN is not equal to itself
 			t.Fatalf("the point at cost %v is %+v, want number %d: %+v", point.Cost, got, i, point)
 		}
 	}

@@ -105,6 +105,9 @@ func (s *simulation) endEpoch(w *worker) error {
 	}
 	ends := directive.Action == protocol.Finish
 	if ends {
+		if lease.Budget == s.top {
+			s.full(w.measured.Value)
+		}
 		if err := s.recommend(); err != nil {
 			return err
 		}
@@ -161,6 +164,14 @@ func (s *simulation) beat(w *worker) error {
 	}
 	_, err := s.service.Heartbeat(s.ctx, w.id, beat)
 	return err
+}
+
+// full takes in a value that was measured at the full budget.
+func (s *simulation) full(value float64) {
+	best := s.incumbent.Full
+	if better := s.maximize && value > best || !s.maximize && value < best; better || math.IsNaN(best) {
+		s.incumbent.Full = value
+	}
 }
 
 // recommend asks the study for its answer so far.
