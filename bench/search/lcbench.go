@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tandem-tune/tandem/bench/search/surrogate"
 	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
@@ -32,10 +33,10 @@ stop: {trials: 100000}
 `
 
 // loadNetwork reads the surrogate of LCBench.
-func loadNetwork(folder string) (*network, error) {
-	var n *network
+func loadNetwork(folder string) (*surrogate.Network, error) {
+	var n *surrogate.Network
 	err := unpacked(func(content io.Reader) (err error) {
-		n, err = readNetwork(content)
+		n, err = surrogate.Read(content)
 		return err
 	}, folder, "yahpo_surrogates", "lcbench.graph.json.gz")
 	return n, err
@@ -69,7 +70,7 @@ func loadNetworkTasks(folder string) ([]*table, error) {
 // configuration, in the order in which they first came.
 type predictions struct {
 	mutex   sync.Mutex
-	network *network
+	network *surrogate.Network
 	task    float32 // its code
 	rows    map[string]int
 	asked   []space.Configuration
@@ -103,7 +104,7 @@ func (p *predictions) at(row, epoch int) simulator.Measurement {
 		numbers = append(numbers, float32(v))
 	}
 	m := simulator.Measurement{Value: math.NaN(), Seconds: 1}
-	if y, err := p.network.predict([]float32{p.task}, numbers); err == nil {
+	if y, err := p.network.Predict([]float32{p.task}, numbers); err == nil {
 		m = simulator.Measurement{Value: float64(y[1]), Seconds: max(float64(y[0])/float64(epoch), 0.01)}
 	}
 	p.known[row][epoch] = m
@@ -113,7 +114,7 @@ func (p *predictions) at(row, epoch int) simulator.Measurement {
 // loadNetworkTask makes a problem of one of LCBench's tasks, which has the
 // code in the network. Its best value is sought: by random draws, and from the
 // best of these on by small steps that are kept where they help.
-func loadNetworkTask(n *network, task string, code float32) (*table, error) {
+func loadNetworkTask(n *surrogate.Network, task string, code float32) (*table, error) {
 	name := "lcbench-" + task
 	def, err := studyfile.Parse([]byte(strings.Replace(networkFile, "NAME", name, 1)), studyfile.YAML)
 	if err != nil {

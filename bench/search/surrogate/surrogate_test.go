@@ -1,16 +1,42 @@
-package main
+package surrogate_test
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/tandem-tune/tandem/bench/search/surrogate"
 )
+
+// recorded is a file of the recorded data.
+func recorded(name string) string {
+	return filepath.Join(os.Getenv("TANDEM_DATA"), "yahpo_surrogates", name)
+}
+
+func load(t testing.TB) *surrogate.Network {
+	t.Helper()
+	file, err := os.Open(recorded("lcbench.graph.json.gz"))
+	if err != nil {
+		t.Skip("the recorded data is not here: set TANDEM_DATA")
+	}
+	defer file.Close()
+	content, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := surrogate.Read(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 // The network gives what its own values say, to four digits.
 func TestSurrogateAgreesWithItsGoldenValues(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(dataFolder(), "yahpo_surrogates", "lcbench.golden.json"))
+	text, err := os.ReadFile(recorded("lcbench.golden.json"))
 	if err != nil {
 		t.Skip("the recorded data is not here: set TANDEM_DATA")
 	}
@@ -22,15 +48,12 @@ func TestSurrogateAgreesWithItsGoldenValues(t *testing.T) {
 	if err := json.Unmarshal(text, &golden); err != nil {
 		t.Fatal(err)
 	}
-	n, err := loadNetwork(dataFolder())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := load(t)
 	if len(golden) < 30 {
 		t.Fatalf("%d golden values", len(golden))
 	}
 	for _, g := range golden {
-		got, err := n.predict(g.Categories, g.Numbers)
+		got, err := n.Predict(g.Categories, g.Numbers)
 		if err != nil || len(got) != len(g.Values) {
 			t.Fatal(err, len(got))
 		}
@@ -43,12 +66,9 @@ func TestSurrogateAgreesWithItsGoldenValues(t *testing.T) {
 }
 
 func BenchmarkSurrogate(b *testing.B) {
-	n, err := loadNetwork(dataFolder())
-	if err != nil {
-		b.Skip(err)
-	}
+	n := load(b)
 	for b.Loop() {
-		if _, err := n.predict([]float32{34}, []float32{33, 270, 0.017, 0.92, 0.07, 3, 146, 0.77}); err != nil {
+		if _, err := n.Predict([]float32{34}, []float32{33, 270, 0.017, 0.92, 0.07, 3, 146, 0.77}); err != nil {
 			b.Fatal(err)
 		}
 	}

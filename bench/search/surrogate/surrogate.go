@@ -1,4 +1,6 @@
-package main
+// Package surrogate predicts what a training gives: the neural networks of YAHPO Gym,
+// which learned it from recorded trainings.
+package surrogate
 
 import (
 	"encoding/base64"
@@ -10,11 +12,11 @@ import (
 	"slices"
 )
 
-// network is a neural network that predicts what a training gives, read from
+// Network is a neural network that predicts what a training gives, read from
 // the plain form of an ONNX graph: its operations in order, on vectors, since
 // one training is asked for at a time. Shapes that follow from the weights are
 // computed like everything else.
-type network struct {
+type Network struct {
 	weights map[string]tensor
 	nodes   []operation
 	output  string
@@ -69,7 +71,8 @@ func (p packed) unpack() (tensor, error) {
 	return t, nil
 }
 
-func readNetwork(content io.Reader) (*network, error) {
+// Read reads a network.
+func Read(content io.Reader) (*Network, error) {
 	var file struct {
 		Weights map[string]packed `json:"initializers"`
 		Nodes   []operation       `json:"nodes"`
@@ -78,7 +81,7 @@ func readNetwork(content io.Reader) (*network, error) {
 	if err := json.NewDecoder(content).Decode(&file); err != nil {
 		return nil, err
 	}
-	n := &network{weights: map[string]tensor{}, output: file.Output}
+	n := &Network{weights: map[string]tensor{}, output: file.Output}
 	for name, one := range file.Weights {
 		t, err := one.unpack()
 		if err != nil {
@@ -100,9 +103,9 @@ func readNetwork(content io.Reader) (*network, error) {
 	return n, nil
 }
 
-// predict returns the network's outputs for its two inputs, the categories'
+// Predict returns the network's outputs for its two inputs, the categories'
 // codes and the numbers.
-func (n *network) predict(categories, numbers []float32) ([]float32, error) {
+func (n *Network) Predict(categories, numbers []float32) ([]float32, error) {
 	known := map[string]tensor{"x_cat": {data: categories}, "x_cont": {data: numbers}}
 	for _, node := range n.nodes {
 		var in []tensor
