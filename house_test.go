@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"study/system":                   {"study/space"},
 	"trial":                          {"internal/problem", "budget", "study/space"},
 	"internal/format":                {"budget", "internal/protocol", "study/space", "trial"},
-	"web/report":                     {"budget", "inference_emu/deployment", "internal/protocol", "study/definition", "study/space", "trial", "internal/format", "workers/replay"},
+	"web/report":                     {"budget", "inference_emu/deployment", "internal/protocol", "study/definition", "study/space", "trial", "internal/format"},
 	"scripts/gosec":                  {},
 	"similarity":                     {"study/system", "trial"},
 	"similarity/probing":             {"internal/regression", "study/system"},
@@ -90,9 +90,6 @@ var mayImport = map[string][]string{
 	"workers/gpushare/packing":       {},
 	"workers/gpushare/utilization":   {"inference_emu/graph", "internal/regression"},
 	"workers/placement":              {"internal/regression"},
-	"workers/replay":                 {"workers/placement", "workers/pool"},
-	"workers/replay/policies":        {"workers/gpushare/packing", "workers/placement", "workers/replay"},
-	"workers/replay/trace":           {"internal/problem", "trial", "workers/placement", "workers/pool", "workers/replay"},
 	"internal/gate":                  {},
 	"internal/handclock":             {},
 	"study/spending":                 {"budget", "study/definition", "trial"},
@@ -192,12 +189,16 @@ var mayImport = map[string][]string{
 	"bench/pipetune":                 {"bench/wholemachine", "internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/pipetune/claims":          {"clients/rest", "e2e/launch", "internal/protocol", "internal/regression", "trial"},
 	"bench/failover":                 {"internal/protocol", "clients/rest", "e2e/launch", "bench/program"},
-	"bench/pool":                     {"bench/pool/heats", "bench/pool/sharing", "bench/pool/workers", "internal/protocol", "trial", "workers/pool", "e2e/unlike", "inference_emu/graph", "inference_emu/onnx", "workers/approximation", "workers/approximation/queueing", "workers/forecast", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/gpushare/utilization"},
+	"bench/pool":                     {"bench/pool/heats", "bench/pool/replayed", "bench/pool/sharing", "bench/pool/workers", "internal/protocol", "trial", "workers/pool", "e2e/unlike", "inference_emu/graph", "inference_emu/onnx", "workers/approximation", "workers/approximation/queueing", "workers/forecast", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/gpushare/utilization"},
 	"bench/pool/workers":             {"e2e/launch", "e2e/unlike"},
 	"bench/program":                  {},
 	"bench/pool/colocated":           {"internal/nn", "workers/gpushare/interference"},
-	"bench/pool/sharing":             {"bench/pool/colocated", "inference_emu/graph", "inference_emu/onnx", "workers/gpushare", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/policies", "workers/replay/trace", "workers/gpushare/utilization"},
-	"bench/pool/heats":               {"workers/placement", "workers/replay", "workers/replay/policies", "workers/replay/trace"},
+	"bench/pool/sharing":             {"bench/pool/colocated", "inference_emu/graph", "inference_emu/onnx", "workers/gpushare", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "bench/pool/replay", "bench/pool/replay/policies", "bench/pool/replay/trace", "workers/gpushare/utilization"},
+	"bench/pool/replay":              {"workers/placement", "workers/pool"},
+	"bench/pool/replay/policies":     {"workers/gpushare/packing", "workers/placement", "bench/pool/replay"},
+	"bench/pool/replay/trace":        {"internal/problem", "trial", "workers/placement", "workers/pool", "bench/pool/replay"},
+	"bench/pool/replayed":            {"bench/pool/replay", "bench/pool/replay/policies", "bench/pool/replay/trace", "internal/format", "internal/problem", "workers/gpushare/packing", "workers/placement"},
+	"bench/pool/heats":               {"workers/placement", "bench/pool/replay", "bench/pool/replay/policies", "bench/pool/replay/trace"},
 	"bench/recovery":                 {"internal/protocol", "trial", "clients/rest", "e2e/launch", "bench/program"},
 	"bench/regret":                   {"bench/simulator", "study/definition", "study/studyfile", "study/space"},
 	"bench/repeats":                  {"bench/simulator", "study", "study/definition", "study/studyfile", "study/space"},
@@ -213,7 +214,7 @@ var mayImport = map[string][]string{
 	"bench/similarity":               {"profiler", "similarity", "study/space", "study/system", "trial", "profiler/perf"},
 	"cmd/tandem":                     {"cmd/tandem/internal/edgecmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd", "workers/sandbox"},
 	"cmd/tandem/internal/edgecmd":    {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "inference_emu", "inference_emu/backend", "inference_emu/batching", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/graph", "inference_emu/onnx", "inference_emu/tuning", "internal/format", "internal/problem", "profiler"},
-	"cmd/tandem/internal/poolcmd":    {"clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "trial", "web/report", "workers/demand", "workers/gpushare/packing", "workers/placement", "workers/replay", "workers/replay/policies", "workers/replay/trace"},
+	"cmd/tandem/internal/poolcmd":    {"clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "trial", "workers/demand"},
 	"cmd/tandem/internal/profilecmd": {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "profiler", "trial", "workers/agent/script", "workers/agent/process", "profiler/proc", "profiler/perf"},
 	"cmd/tandem/internal/runcmd":     {"clients/rest", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/show", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/workercmd", "internal/format", "internal/problem", "internal/protocol", "study/definition", "web/auth", "workers/agent", "workers/sandbox"},
 	"cmd/tandem/internal/launchcmd":  {"clients/rest", "cmd/tandem/internal/term", "internal/format", "workers/launcher", "workers/launcher/slurm"},
@@ -295,9 +296,6 @@ var pure = []string{
 	"workers/gpushare/packing",
 	"workers/gpushare/utilization",
 	"workers/pool",
-	"workers/replay",
-	"workers/replay/policies",
-	"workers/replay/trace",
 	"workers/scheduler",
 	"workers/scheduler/costmodel",
 }
@@ -309,7 +307,7 @@ var doors = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"web/api", "web/openapi"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},
-	"github.com/goccy/go-yaml":         {"cmd/tandem/internal/launchcmd", "study/studyfile/tree", "inference_emu/device", "inference_emu/backend", "workers/replay/trace"},
+	"github.com/goccy/go-yaml":         {"cmd/tandem/internal/launchcmd", "study/studyfile/tree", "inference_emu/device", "inference_emu/backend", "bench/pool/replay/trace"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                                       // for tests of others, like the package itself
@@ -507,7 +505,7 @@ func TestWithoutTheRaceDetectorEverythingIsSequential(t *testing.T) {
 			return true
 		})
 	}
-	for _, folder := range []string{"inference_emu/tuning", "bench/simulator", "study/search", "workers/replay/trace"} {
+	for _, folder := range []string{"inference_emu/tuning", "bench/simulator", "study/search", "bench/pool/replay/trace"} {
 		if !checked[folder] {
 			t.Errorf("%s is not among what scripts/test takes for sequential: %v", folder, folders)
 		}

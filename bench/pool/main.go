@@ -11,6 +11,7 @@
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
 //	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
 //	go run ./bench/pool real       the same by real workers under limits, as root
+//	go run ./bench/pool replay     plays a trace of yours under the policies: -help has its flags
 //
 // The traces are read from ../shared/data, or from where TANDEM_DATA says.
 package main
@@ -21,6 +22,7 @@ import (
 	"os"
 
 	"github.com/tandem-tune/tandem/bench/pool/heats"
+	"github.com/tandem-tune/tandem/bench/pool/replayed"
 	"github.com/tandem-tune/tandem/bench/pool/sharing"
 	"github.com/tandem-tune/tandem/bench/pool/workers"
 	"github.com/tandem-tune/tandem/e2e/unlike"
@@ -43,7 +45,10 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, learning, interference, colocate, scale or real")
+		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, learning, interference, colocate, scale, real or replay")
+	}
+	if os.Args[1] == "replay" {
+		return replayed.Run(os.Args[2:], os.Stdout)
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -79,5 +84,5 @@ func run() error {
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, learning, interference, colocate, scale or real", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, learning, interference, colocate, scale, real or replay", os.Args[1])
 }

@@ -15,7 +15,8 @@ import (
 
 // page is what the template shows.
 type page struct {
-	head
+	Title, Policy       string
+	Style               template.CSS
 	Description, Status string
 	// Source says where and when the page is from.
 	Source    string
@@ -34,22 +35,13 @@ type page struct {
 	Left string
 }
 
-// head is the part of a page that is not seen.
-type head struct {
-	Title, Kind, Policy string
-	Style               template.CSS
-}
-
-func headOf(title, kind string) head {
-	return head{Title: title, Kind: kind, Policy: contentPolicy(), Style: template.CSS(style)} //nolint:gosec // it is a constant of this program
-}
-
 // program runs the winner's model on a device.
 type program struct{ Device, Code string }
 
 func pageOf(s Source) page {
 	view := page{
-		head: headOf(s.Study.Name, "report"), Description: s.Study.Definition.Description, Status: statusOf(s.Study), Source: sourceOf(s),
+		Title: s.Study.Name, Policy: contentPolicy(), Style: template.CSS(style), //nolint:gosec // it is a constant of this program
+		Description: s.Study.Definition.Description, Status: statusOf(s.Study), Source: sourceOf(s),
 		Answer: answerOf(s), Winner: winnerOf(s.Recommendation), Notes: s.Recommendation.Notes,
 		Estimates: estimatesOf(s), Costs: costsOf(s), Board: boardOf(s), Commands: commandsOf(s),
 	}

@@ -1,7 +1,6 @@
 // Package report makes one page of a study: its answer with what it rests on,
 // what it cost, charts, the leaderboard and the definition, in one HTML file
-// that needs no network and no script, for mail and for print. It also says how
-// two studies differ ([Compare]).
+// that needs no network and no script, for mail and for print.
 //
 // Its one invariant: everything in the page that comes from a user or a script
 // is escaped where it stands, since it is all written by html/template; no text

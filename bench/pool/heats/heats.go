@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // heatsTraces have the arrivals and lengths of jobs.

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/trace"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/trace"
 )
 
 // gpusPerMachine is how many a machine has.

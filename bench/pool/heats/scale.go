@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // Scale measures how long a replay of 100,000 jobs on 4,000 machines takes, by

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
+	"github.com/tandem-tune/tandem/bench/pool/replay/trace"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
-	"github.com/tandem-tune/tandem/workers/replay/trace"
 )
 
 // The set-up of Yeung and others, section 6: 100 jobs of 2 minutes to 2 hours,

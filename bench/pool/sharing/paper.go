@@ -3,8 +3,8 @@ package sharing
 import (
 	"fmt"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // described is the paper's set-up as far as it is described (section 4.1, figure 2a,

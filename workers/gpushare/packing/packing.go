@@ -4,9 +4,8 @@
 // It is the scheduler of Yeung, Borowiec, Friday, Harper and Garraghan (Towards
 // GPU Utilization Prediction for Cloud Deep Learning, HotCloud 2020, section 6):
 // first-fit decreasing by the utilization that was predicted before a job ever
-// ran ([Proactive]), and its baseline, a minute alone before anything is shared
-// ([Reactive]). A job that ran out of memory comes back with the need that was
-// learned ([Resubmit]).
+// ran ([Proactive]). A job that ran out of memory comes back with the need that
+// was learned ([Resubmit]).
 //
 // Its one invariant: what shares a GPU fits into its memory and under the bounds
 // of utilization and of jobs, by what is said of the jobs; only a job alone may
@@ -32,9 +31,6 @@ type Job struct {
 	// Passed is how many jobs that came later have started since it waits: see
 	// Settings.MostPassed.
 	Passed int
-	// Seen says that both were observed while the job itself ran alone. Only
-	// [Reactive] asks.
-	Seen bool
 }
 
 // GPU is a GPU with what it holds already.
@@ -120,14 +116,14 @@ func (s Settings) complete() Settings {
 func Proactive(waiting []Job, gpus []GPU, settings Settings) []Placement {
 	s := newSite(gpus, settings)
 	overdue, others := s.turns(waiting)
-	placed := s.pack(overdue, false)
+	placed := s.pack(overdue)
 	for _, job := range overdue {
 		if !slices.ContainsFunc(placed, func(p Placement) bool { return p.Job == job.Name }) {
 			s.keep(job)
 			break
 		}
 	}
-	return append(placed, s.pack(falling(others), false)...)
+	return append(placed, s.pack(falling(others))...)
 }
 
 // falling are the jobs in the order of first-fit decreasing.
@@ -165,17 +161,11 @@ func newSite(gpus []GPU, settings Settings) *site {
 }
 
 // pack puts each job on the first GPU with room.
-func (s *site) pack(jobs []Job, consolidate bool) []Placement {
+func (s *site) pack(jobs []Job) []Placement {
 	var placed []Placement
 	for _, job := range jobs {
-		at := -1
-		if consolidate {
-			at = s.beside(&job)
-		}
+		at := s.first(&job, s.alone)
 		if at < 0 {
-			at = s.first(&job, s.alone)
-		}
-		if at < 0 && !consolidate {
 			at = s.beside(&job)
 		}
 		if at >= 0 {

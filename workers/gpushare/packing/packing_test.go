@@ -102,25 +102,6 @@ func TestProactive(t *testing.T) {
 	}
 }
 
-func TestReactiveLooksFirst(t *testing.T) {
-	a, b, c := job("a", 0.3, 1), job("b", 0.3, 1), job("c", 0.3, 1)
-	if got := said(packing.Reactive([]packing.Job{a, b, c}, gpus(2), packing.Settings{})); got != "a@g0! b@g1!" {
-		t.Errorf("what was never seen: %s", got)
-	}
-	// A minute later a was seen: b is still looked at, c waits for a GPU.
-	a.Seen = true
-	now := []packing.GPU{{Name: "g0", FreeBytes: 10 * gigabyte}, {Name: "g1", Jobs: 1, Closed: true, FreeBytes: 9 * gigabyte}}
-	if got := said(packing.Reactive([]packing.Job{c, a}, now, packing.Settings{})); got != "a@g0" {
-		t.Errorf("what was seen goes first: %s", got)
-	}
-	// Then b was seen too: it joins a, and c gets the GPU that it leaves.
-	b.Seen = true
-	now = []packing.GPU{{Name: "g0", Jobs: 1, Utilization: 0.3, FreeBytes: 9 * gigabyte}, {Name: "g1", FreeBytes: 10 * gigabyte}}
-	if got := said(packing.Reactive([]packing.Job{c, b}, now, packing.Settings{})); got != "b@g0 c@g1!" {
-		t.Errorf("the second: %s", got)
-	}
-}
-
 func TestAJobThatRanOutOfMemoryComesBack(t *testing.T) {
 	one := job("a", 0.5, 4)
 	again, err := packing.Resubmit(one, 6*gigabyte, 16*gigabyte)
@@ -147,7 +128,6 @@ func TestAJobThatRanOutOfMemoryComesBack(t *testing.T) {
 func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settings packing.Settings) {
 	for i := range 1 + random.IntN(30) {
 		one := job(fmt.Sprintf("j%d", i), random.Float64(), 1+random.Int64N(8))
-		one.Seen = random.IntN(2) == 0
 		switch random.IntN(10) {
 		case 0:
 			one.Utilization = []float64{math.NaN(), -1, 2, math.Inf(1)}[random.IntN(4)]
@@ -176,18 +156,13 @@ func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settin
 	return waiting, site, settings
 }
 
-// TestWhatSharesAGPUFits holds the package's invariant for random sites and both
-// schedulers, whatever they are told of the jobs.
+// TestWhatSharesAGPUFits holds the package's invariant for random sites,
+// whatever is told of the jobs.
 func TestWhatSharesAGPUFits(t *testing.T) {
 	for seed := range uint64(2000) {
 		waiting, site, settings := drawn(rand.New(rand.NewPCG(seed, 1)))
-		for name, placed := range map[string][]packing.Placement{
-			"proactive": packing.Proactive(waiting, site, settings),
-			"reactive":  packing.Reactive(waiting, site, settings),
-		} {
-			if fault := check(waiting, site, settings, placed); fault != "" {
-				t.Fatalf("seed %d, %s: %s", seed, name, fault)
-			}
+		if fault := check(waiting, site, settings, packing.Proactive(waiting, site, settings)); fault != "" {
+			t.Fatalf("seed %d: %s", seed, fault)
 		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // ofUser are jobs of a user that arrive at once and take so long on a GPU each.

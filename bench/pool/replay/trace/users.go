@@ -54,5 +54,5 @@ func (t *Trace) Deal(users int, seed uint64) {
 		}
 		t.Jobs[i].User = fmt.Sprintf("user-%0*d", int(math.Log10(float64(users)))+1, rank)
 	}
-	t.note("Whose job is whose is made up: they are dealt to %d users at random, half as many to the second as to the first, and so on (--users).", users)
+	t.note("Whose job is whose is made up: they are dealt to %d users at random, half as many to the second as to the first, and so on (-users).", users)
 }

@@ -3,9 +3,9 @@ package replay_test
 import (
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // TestEnergyIsComparedOverTheSameTime plays a job on a fast and on a slow machine: what

@@ -1,12 +1,10 @@
-package poolcmd
+package replayed
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 // TestTheReplaysDocumentIsWhatComesOut runs the example of docs/replay.md, where
@@ -15,9 +13,9 @@ func TestTheReplaysDocumentIsWhatComesOut(t *testing.T) {
 	t.Parallel()
 	data := os.Getenv("TANDEM_DATA")
 	if data == "" {
-		data = "../../../../../shared/data"
+		data = "../../../../shared/data"
 	}
-	text, err := os.ReadFile("../../../../docs/replay.md")
+	text, err := os.ReadFile("../../../docs/replay.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +37,7 @@ func TestTheReplaysDocumentIsWhatComesOut(t *testing.T) {
 		"machines.yaml": machines, "simulation_throughputs.json": filepath.Join(data, "gavel/simulation_throughputs.json"),
 		"msr_seed0_103959.trace": filepath.Join(data, "gavel/traces/msr_seed0_103959.trace"),
 	}
-	args := strings.Fields(block("Then:", "```sh"))[1:]
+	args := strings.Fields(block("Then:", "```sh"))[4:] // behind go run ./bench/pool replay
 	for i, word := range args {
 		if path, is := places[word]; is {
 			if _, err := os.Stat(path); err != nil {
@@ -48,11 +46,11 @@ func TestTheReplaysDocumentIsWhatComesOut(t *testing.T) {
 			args[i] = path
 		}
 	}
-	var out, errs strings.Builder
-	if code := execute(t, args, &out, &errs); code != term.ExitOK {
-		t.Fatalf("exit code %d: %s", code, errs.String())
+	var out strings.Builder
+	if err := Run(args, &out); err != nil {
+		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(text), "--stretch ")
+	_, after, _ := strings.Cut(string(text), "-stretch ")
 	_, after, _ = strings.Cut(after, "```\n\n```\n")
 	want, _, _ := strings.Cut(after, "```")
 	if strings.TrimSpace(out.String()) != strings.TrimSpace(want) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Heats places by the score of HEATS (thesis, chapter 3), with placement's

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // week is a random trace on a random cluster of one type, whose every unit of

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
-	"github.com/tandem-tune/tandem/workers/replay/trace"
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
+	"github.com/tandem-tune/tandem/bench/pool/replay/trace"
 )
 
 const machines = `

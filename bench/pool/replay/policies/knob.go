@@ -1,6 +1,6 @@
 package policies
 
-import "github.com/tandem-tune/tandem/workers/replay"
+import "github.com/tandem-tune/tandem/bench/pool/replay"
 
 // Standby keeps as many GPUs awake as are wanted, and some to spare: what can be
 // done without a forecast.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Export is a study as 'tandem study export --format json' writes it.

@@ -16,8 +16,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Trace is jobs that were recorded.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/placement"
 	"github.com/tandem-tune/tandem/workers/pool"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Machines is a cluster as its file describes it.

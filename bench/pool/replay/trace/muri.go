@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Muri reads a trace of Muri (Zhao et al., SIGCOMM 2022): Philly's arrivals with

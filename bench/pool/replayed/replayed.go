@@ -1,27 +1,28 @@
-package poolcmd
+// Package replayed is the command `go run ./bench/pool replay`: it plays a recorded
+// trace under the policies of package policies and prints what each came to.
+package replayed
 
 import (
+	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
+	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	poolreplay "github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/web/report"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
-	poolreplay "github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
-// replayFlags are the flags of `tandem pool replay`.
+// replayFlags are the flags of `bench/pool replay`.
 type replayFlags struct {
 	traces                                            []string
 	format, machines, nodes, throughputs              string
@@ -40,69 +41,92 @@ var (
 	replayPolicies = []string{"spread", "anywhere", "first-fit", "fair", "heats", "packed", "watched", "priority", "preemptive", "restarting", "deflated", "standby"}
 )
 
-func replayCommand() *cobra.Command {
-	var flags replayFlags
-	command := &cobra.Command{
-		Use:   "replay --trace FILE --format FORMAT --machines FILE",
-		Short: "Play recorded jobs under other policies, in simulated time",
-		Long: `Play recorded jobs on machines that you describe, under one policy after the
+// usage is what -help says before the flags.
+const usage = `Play recorded jobs on machines that you describe, under one policy after the
 other, with the code that the server decides with: what would this week have
-taken, in time and energy? Everything happens in simulated time, on this machine,
-and comes out the same each time.
+taken, in time and energy? It comes out the same each time.
 
-Formats of --trace:
-  gavel      a trace of Gavel; --throughputs names its steps a second
+Formats of -trace:
+  gavel      a trace of Gavel; -throughputs names its steps a second
   muri       a trace of Muri
-  alibaba    the pods of Alibaba's trace of 2023; --nodes names its nodes
+  alibaba    the pods of Alibaba's trace of 2023; -nodes names its nodes
   helios     a demand curve of Helios (.csv or .csv.gz)
-  tandem     studies of yours: 'tandem study export --format json' (repeat --trace)
+  tandem     studies of yours: 'tandem study export -format json', more with commas
 
 Policies:
   spread     the machine with the most left free: what Kubernetes does by default
   anywhere   any machine with room, users in turns: workers that ask by themselves
   first-fit  the first machine with room
   fair       the same, users in turns by their dominant shares, as the server does
-  heats      the machine with the best score of energy and speed, for each --energy;
-             every --look seconds, what runs may move to a better one, and with
-             --exchange also change places
+  heats      the machine with the best score of energy and speed, for each -energy;
+             every -look seconds, what runs may move to a better one, and with
+             -exchange also change places
   packed     several jobs on a GPU, by what they are said to use
   watched    the same after a minute alone
   priority, preemptive, restarting, deflated
              the highest priority first; the others may end lower jobs, that go on
              later (preemptive) or begin again (restarting); or every job does all
-             but a share (--drop) of its work
+             but a share (-drop) of its work
   standby    first fit, and machines without jobs sleep: as many GPUs are awake as are
-             wanted, and --spare more
+             wanted, and -spare more
 
 Joules are computed from the trace and the file of machines: estimates. What is
 left out of a trace or not known of it is said below the table. docs/replay.md
-has an example, and the file of machines.`,
-		Example: `  tandem pool replay --trace jobs.trace --format gavel --throughputs throughputs.json --machines machines.yaml
-  tandem pool replay --trace week.json --format tandem --machines machines.yaml --policy spread,heats --energy 0,0.5,1 --report week.html`,
-		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return playTrace(flags, command.OutOrStdout())
-		},
+has an example, and the file of machines.
+`
+
+// Run plays what the arguments say and prints what came of it.
+func Run(args []string, out io.Writer) error {
+	var flags replayFlags
+	set := flag.NewFlagSet("bench/pool replay", flag.ContinueOnError)
+	set.SetOutput(out)
+	set.Usage = func() {
+		fmt.Fprint(out, usage+"\n")
+		set.PrintDefaults()
 	}
-	flags.declare(command)
-	return command
+	flags.declare(set)
+	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return playTrace(flags, out)
 }
 
-func (f *replayFlags) declare(command *cobra.Command) {
-	set := command.Flags()
-	set.StringArrayVar(&f.traces, "trace", nil, "`file` with recorded jobs; may be repeated for format tandem")
+func (f *replayFlags) declare(set *flag.FlagSet) {
+	f.policies, f.energies = []string{"spread", "heats"}, []float64{0, 0.5, 1}
+	words := func(into *[]string) func(string) error {
+		return func(text string) error {
+			*into = strings.Split(text, ",")
+			return nil
+		}
+	}
+	numbers := func(into *[]float64) func(string) error {
+		return func(text string) error {
+			*into = nil
+			for _, word := range strings.Split(text, ",") {
+				value, err := strconv.ParseFloat(word, 64)
+				if err != nil {
+					return fmt.Errorf("%q is not a number", word)
+				}
+				*into = append(*into, value)
+			}
+			return nil
+		}
+	}
+	set.Func("trace", "`file` with recorded jobs; for format tandem several, with commas between", words(&f.traces))
 	set.StringVar(&f.format, "format", "", "format of the trace: "+strings.Join(replayFormats, ", "))
 	set.StringVar(&f.machines, "machines", "", "YAML `file` that describes the machines; with format alibaba, the watts of its types")
 	set.StringVar(&f.nodes, "nodes", "", "alibaba: `file` with the nodes of the trace")
 	set.StringVar(&f.throughputs, "throughputs", "", "gavel: `file` with the steps a second of each job")
-	set.StringSliceVar(&f.policies, "policy", []string{"spread", "heats"}, "what to compare: "+strings.Join(replayPolicies, ", "))
-	set.Float64SliceVar(&f.energies, "energy", []float64{0, 0.5, 1}, "heats: from 0 (fast) to 1 (little energy)")
+	set.Func("policy", "what to compare, with commas between: "+strings.Join(replayPolicies, ", ")+" (default spread,heats)", words(&f.policies))
+	set.Func("energy", "heats: from 0 (fast) to 1 (little energy) (default 0,0.5,1)", numbers(&f.energies))
 	set.Float64Var(&f.every, "look", 600, "heats: seconds between looks at what runs; 0 moves nothing")
 	set.Float64Var(&f.moveSeconds, "move-seconds", 30, "seconds in which a job does no work when it goes to another machine or is ended to go on later")
 	set.Float64Var(&f.moveJoules, "move-joules", 0, "joules that this takes")
 	set.Float64Var(&f.sharedTo, "share", 1, "packed, watched: how much of the time a shared GPU may be said to be busy, all jobs added up")
 	set.BoolVar(&f.longestFirst, "longest-first", false, "first-fit, packed: of what waits the longest first, by what the trace says")
-	set.Float64SliceVar(&f.drop, "drop", nil, "deflated: shares of the work that are left out, of priority 0, 1, ...")
+	set.Func("drop", "deflated: shares of the work that are left out, of priority 0, 1, ..., with commas between", numbers(&f.drop))
 	set.IntVar(&f.spare, "spare", 0, "standby: GPUs that are awake beyond those that are wanted")
 	set.Float64Var(&f.stretch, "stretch", 1, "how much later jobs arrive than recorded, as a factor: 0.5 for twice the load")
 	set.BoolVar(&f.exchange, "exchange", false, "heats: where all machines are busy, running jobs change places with others")
@@ -111,34 +135,31 @@ func (f *replayFlags) declare(command *cobra.Command) {
 	set.Uint64Var(&f.seed, "seed", 1, "seed of everything random")
 	set.StringVar(&f.report, "report", "", "HTML `file` to write, with utilization over time and what ran where")
 	set.BoolVar(&f.json, "json", false, "print JSON")
-	for _, name := range []string{"trace", "format", "machines"} {
-		_ = command.MarkFlagRequired(name)
-	}
-	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(replayFormats, cobra.ShellCompDirectiveNoFileComp))
-	_ = command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(replayPolicies, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses flags that say nothing that can be played.
 func (f replayFlags) check() error {
 	switch {
+	case len(f.traces) == 0 || f.machines == "":
+		return problem.New(problem.Invalid, "give the recorded jobs with -trace FILE and the machines with -machines FILE")
 	case !slices.Contains(replayFormats, f.format):
-		return problem.New(problem.Invalid, "--format %q: it must be one of %s", f.format, strings.Join(replayFormats, ", "))
+		return problem.New(problem.Invalid, "-format %q: it must be one of %s", f.format, strings.Join(replayFormats, ", "))
 	case len(f.traces) > 1 && f.format != "tandem":
-		return problem.New(problem.Invalid, "--trace is given %d times: only studies of yours (--format tandem) may be put together", len(f.traces))
+		return problem.New(problem.Invalid, "-trace is given %d times: only studies of yours (-format tandem) may be put together", len(f.traces))
 	case f.format == "gavel" && f.throughputs == "":
-		return problem.New(problem.Invalid, "--format gavel needs --throughputs FILE, with the steps a second that Gavel measured")
+		return problem.New(problem.Invalid, "-format gavel needs -throughputs FILE, with the steps a second that Gavel measured")
 	case f.format == "alibaba" && f.nodes == "":
-		return problem.New(problem.Invalid, "--format alibaba needs --nodes FILE, with the nodes of the trace")
+		return problem.New(problem.Invalid, "-format alibaba needs -nodes FILE, with the nodes of the trace")
 	case !(f.stretch > 0):
-		return problem.New(problem.Invalid, "--stretch %g: it must be above 0, such as 0.5 for twice the load", f.stretch)
+		return problem.New(problem.Invalid, "-stretch %g: it must be above 0, such as 0.5 for twice the load", f.stretch)
 	case !(f.every >= 0) || !(f.moveSeconds >= 0) || !(f.moveJoules >= 0) || !(f.sharedTo > 0) || f.jobs < 0 || f.spare < 0 || f.users < 0:
-		return problem.New(problem.Invalid, "--look %g, --move-seconds %g, --move-joules %g, --share %g, --jobs %d, --spare %d, --users %d: none may be negative, and --share must be above 0", f.every, f.moveSeconds, f.moveJoules, f.sharedTo, f.jobs, f.spare, f.users)
+		return problem.New(problem.Invalid, "-look %g, -move-seconds %g, -move-joules %g, -share %g, -jobs %d, -spare %d, -users %d: none may be negative, and -share must be above 0", f.every, f.moveSeconds, f.moveJoules, f.sharedTo, f.jobs, f.spare, f.users)
 	case f.exchange && f.every == 0:
-		return problem.New(problem.Invalid, "--exchange with --look 0: jobs change places when it is looked at them; say --look 600, or leave --exchange out")
+		return problem.New(problem.Invalid, "-exchange with -look 0: jobs change places when it is looked at them; say -look 600, or leave -exchange out")
 	}
 	for _, energy := range f.energies {
 		if !(energy >= 0 && energy <= 1) {
-			return problem.New(problem.Invalid, "--energy %g: it must be from 0 (fast) to 1 (little energy)", energy)
+			return problem.New(problem.Invalid, "-energy %g: it must be from 0 (fast) to 1 (little energy)", energy)
 		}
 	}
 	return nil
@@ -172,7 +193,7 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 		case "first-fit", "priority", "preemptive", "restarting", "deflated", "standby":
 			list = append(list, f.inOrder(name))
 		default:
-			return nil, problem.New(problem.Invalid, "--policy %q: it must be of %s", name, strings.Join(replayPolicies, ", "))
+			return nil, problem.New(problem.Invalid, "-policy %q: it must be of %s", name, strings.Join(replayPolicies, ", "))
 		}
 	}
 	return list, nil
@@ -208,7 +229,7 @@ func (f replayFlags) inOrder(name string) poolreplay.Policy {
 	return policy
 }
 
-// replayAnswer is the document of `tandem pool replay --json`.
+// replayAnswer is the document of `bench/pool replay -json`.
 type replayAnswer struct {
 	// Estimate is always true: nothing was run.
 	Estimate bool                 `json:"estimate"`
@@ -247,34 +268,32 @@ func playTrace(flags replayFlags, out io.Writer) error {
 		answer.Notes = append(answer.Notes, fmt.Sprintf("Energy is counted for the same %s of all policies: machines whose jobs are done go on as their policy leaves them.", format.Seconds(poolreplay.Alike(answer.Outcomes))))
 	}
 	if read.Guessed && (slices.Contains(flags.policies, "packed") || slices.Contains(flags.policies, "watched")) {
-		answer.Notes = append(answer.Notes, fmt.Sprintf("The trace does not say how busy jobs keep a GPU, so each counts as keeping it busy all the time: with --share %g, packed and watched put at most %d on one.", flags.sharedTo, max(1, int(flags.sharedTo))))
+		answer.Notes = append(answer.Notes, fmt.Sprintf("The trace does not say how busy jobs keep a GPU, so each counts as keeping it busy all the time: with -share %g, packed and watched put at most %d on one.", flags.sharedTo, max(1, int(flags.sharedTo))))
 	}
 	if flags.report != "" {
-		if err := flags.writeReport(answer, machines.Cluster); err != nil {
+		var table strings.Builder
+		if err := answer.print(&table, ""); err != nil {
+			return err
+		}
+		if err := writeReport(flags.report, answer, table.String()); err != nil {
 			return err
 		}
 	}
 	if flags.json {
-		return term.WriteJSON(out, answer)
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(answer)
 	}
 	return answer.print(out, flags.report)
 }
 
-// writeReport writes the page, whole or not at all.
-func (f replayFlags) writeReport(answer replayAnswer, cluster poolreplay.Cluster) error {
-	var names []string
-	for _, path := range f.traces {
-		names = append(names, filepath.Base(path))
+// writeTable aligns the columns.
+func writeTable(out io.Writer, heading []string, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{heading}, rows...) {
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
 	}
-	source := report.Replay{Trace: strings.Join(names, ", "), Cluster: cluster, Outcomes: answer.Outcomes, Notes: answer.Notes, Written: time.Now(), Program: term.Version()}
-	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(report.WriteReplay(writer, source)) }()
-	err := term.SaveAs(f.report, reader)
-	reader.Close() //nolint:errcheck // ends the writing of a page that could not be saved
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	return w.Flush()
 }
 
 func (a replayAnswer) print(out io.Writer, page string) error {
@@ -291,7 +310,7 @@ func (a replayAnswer) print(out io.Writer, page string) error {
 			fmt.Sprint(one.Migrations), fmt.Sprint(one.Evictions), fmt.Sprint(one.OutOfMemory),
 		})
 	}
-	if err := term.Table(out, []string{"POLICY", "ENERGY", "CHANGE", "COMPLETION", "P95", "WAITED", "MAKESPAN", "GIVEN", "AT WORK", "MOVES", "ENDED", "OUT OF MEMORY"}, rows); err != nil {
+	if err := writeTable(out, []string{"POLICY", "ENERGY", "CHANGE", "COMPLETION", "P95", "WAITED", "MAKESPAN", "GIVEN", "AT WORK", "MOVES", "ENDED", "OUT OF MEMORY"}, rows); err != nil {
 		return err
 	}
 	if err := a.printPriorities(out); err != nil {
@@ -329,7 +348,7 @@ func (a replayAnswer) printUsers(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	return term.Table(out, []string{"POLICY", "USER", "JOBS", "COMPLETION", "WAITED", "SLOWDOWN", "SHARE", "FAIRNESS"}, rows)
+	return writeTable(out, []string{"POLICY", "USER", "JOBS", "COMPLETION", "WAITED", "SLOWDOWN", "SHARE", "FAIRNESS"}, rows)
 }
 
 // printPriorities has what each priority met with, where there are several.
@@ -344,5 +363,5 @@ func (a replayAnswer) printPriorities(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	return term.Table(out, []string{"POLICY", "PRIORITY", "JOBS", "COMPLETION", "P95", "WAITED"}, rows)
+	return writeTable(out, []string{"POLICY", "PRIORITY", "JOBS", "COMPLETION", "P95", "WAITED"}, rows)
 }

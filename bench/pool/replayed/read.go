@@ -1,4 +1,4 @@
-package poolcmd
+package replayed
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	poolreplay "github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/trace"
 	"github.com/tandem-tune/tandem/internal/problem"
-	poolreplay "github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/trace"
 )
 
 // read reads the machines and the trace, and cuts and stretches it as asked.
@@ -28,14 +28,14 @@ func (f replayFlags) read() (trace.Trace, trace.Machines, error) {
 	}
 	slices.SortStableFunc(read.Jobs, func(a, b poolreplay.Job) int { return cmp.Compare(a.Arrives, b.Arrives) })
 	if f.jobs > 0 && f.jobs < len(read.Jobs) {
-		read.Notes = append(read.Notes, fmt.Sprintf("Only the first %d of %d jobs are played (--jobs).", f.jobs, len(read.Jobs)))
+		read.Notes = append(read.Notes, fmt.Sprintf("Only the first %d of %d jobs are played (-jobs).", f.jobs, len(read.Jobs)))
 		read.Jobs = read.Jobs[:f.jobs]
 	}
 	if f.stretch != 1 {
 		for i := range read.Jobs {
 			read.Jobs[i].Arrives *= f.stretch
 		}
-		read.Notes = append(read.Notes, fmt.Sprintf("Jobs arrive at %g times the recorded times (--stretch).", f.stretch))
+		read.Notes = append(read.Notes, fmt.Sprintf("Jobs arrive at %g times the recorded times (-stretch).", f.stretch))
 	}
 	if len(read.Jobs) == 0 {
 		return read, machines, problem.New(problem.Invalid, "%s: there is no job in it that the machines can run. %s", strings.Join(f.traces, ", "), strings.Join(read.Notes, " "))

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // TestPackingStarvesNobody: small jobs keep two machines of two GPUs full for ever, and

@@ -5,8 +5,8 @@ import (
 	"io"
 	"math"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // AlibabaNodes reads the nodes of Alibaba's cluster trace of 2023 (openb): a

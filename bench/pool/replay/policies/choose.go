@@ -7,7 +7,7 @@ package policies
 import (
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/workers/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 )
 
 // FirstFit takes the first machine, in the order of the cluster, that has room.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Throughputs are Gavel's measured steps a second (Narayanan et al., OSDI 2020):

@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Helios reads a demand curve of Helios (Hu et al., SC 2021): how many GPUs of a

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
+	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
-	"github.com/tandem-tune/tandem/workers/replay/policies"
 )
 
 // unit takes one second and so many joules for each unit of work.

@@ -1,4 +1,4 @@
-package poolcmd
+package replayed
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
 
 // replayFiles writes a trace of Gavel with two jobs, and what goes with it.
@@ -26,21 +24,21 @@ func replayFiles(t *testing.T) (folder string) {
 	return folder
 }
 
-func replayed(t *testing.T, folder string, more ...string) (code int, out, errs string) {
+func replayed(t *testing.T, folder string, more ...string) (out string, err error) {
 	t.Helper()
-	var stdout, stderr strings.Builder
-	args := append([]string{"pool", "replay", "--trace", filepath.Join(folder, "jobs.trace"), "--throughputs", filepath.Join(folder, "throughputs.json"), "--machines", filepath.Join(folder, "machines.yaml")}, more...)
-	code = execute(t, args, &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
+	var printed strings.Builder
+	args := append([]string{"-trace", filepath.Join(folder, "jobs.trace"), "-throughputs", filepath.Join(folder, "throughputs.json"), "-machines", filepath.Join(folder, "machines.yaml")}, more...)
+	err = Run(args, &printed)
+	return printed.String(), err
 }
 
-func TestPoolReplayComparesPolicies(t *testing.T) {
+func TestReplayComparesPolicies(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
 	page := filepath.Join(folder, "page.html")
-	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "heats", "--energy", "0,1", "--json", "--report", page)
-	if code != term.ExitOK {
-		t.Fatalf("exit code %d: %s", code, errs)
+	out, err := replayed(t, folder, "-format", "gavel", "-policy", "heats", "-energy", "0,1", "-json", "-report", page)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var answer struct {
 		Estimate bool `json:"estimate"`
@@ -64,45 +62,44 @@ func TestPoolReplayComparesPolicies(t *testing.T) {
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "Replay of jobs.trace") {
 		t.Errorf("the report is not there: %v", err)
 	}
-	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "spread,anywhere,first-fit,heats,packed,watched,priority,preemptive,restarting,deflated,standby", "--drop", "0.5")
-	if code != term.ExitOK || !strings.Contains(out, "heats H=0.5, moving") || !strings.Contains(out, "Joules are estimates") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
+	out, err = replayed(t, folder, "-format", "gavel", "-policy", "spread,anywhere,first-fit,heats,packed,watched,priority,preemptive,restarting,deflated,standby", "-drop", "0.5")
+	if err != nil || !strings.Contains(out, "heats H=0.5, moving") || !strings.Contains(out, "Joules are estimates") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
-func TestPoolReplayTakesTheLongestFirst(t *testing.T) {
+func TestReplayTakesTheLongestFirst(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
-	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "first-fit,packed", "--longest-first")
-	if code != term.ExitOK || !strings.Contains(out, "first-fit, longest first") || !strings.Contains(out, "packed, longest first") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
+	out, err := replayed(t, folder, "-format", "gavel", "-policy", "first-fit,packed", "-longest-first")
+	if err != nil || !strings.Contains(out, "first-fit, longest first") || !strings.Contains(out, "packed, longest first") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
-func TestPoolReplaySaysWhatIsWrong(t *testing.T) {
+func TestReplaySaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
 	for _, one := range []struct {
 		args []string
 		says string
 	}{
-		{[]string{"--format", "philly"}, `--format "philly"`},
-		{[]string{"--format", "alibaba"}, "--nodes"},
-		{[]string{"--format", "gavel", "--policy", "best"}, `--policy "best"`},
-		{[]string{"--format", "gavel", "--energy", "2"}, "--energy 2"},
-		{[]string{"--format", "gavel", "--stretch", "0"}, "--stretch 0"},
-		{[]string{"--format", "gavel", "--trace", "other"}, "--trace is given 2 times"},
-		{[]string{"--format", "muri"}, "jobs.trace, line 1"},
-		{[]string{"--format", "gavel", "--drop", "1", "--policy", "deflated"}, "drops 1"},
+		{[]string{"-format", "philly"}, `-format "philly"`},
+		{[]string{"-format", "alibaba"}, "-nodes"},
+		{[]string{"-format", "gavel", "-policy", "best"}, `-policy "best"`},
+		{[]string{"-format", "gavel", "-energy", "2"}, "-energy 2"},
+		{[]string{"-format", "gavel", "-stretch", "0"}, "-stretch 0"},
+		{[]string{"-format", "gavel", "-trace", "a,b"}, "-trace is given 2 times"},
+		{[]string{"-format", "muri"}, "jobs.trace, line 1"},
+		{[]string{"-format", "gavel", "-drop", "1", "-policy", "deflated"}, "drops 1"},
 	} {
-		code, _, errs := replayed(t, folder, one.args...)
-		if code != term.ExitUsage || !strings.Contains(errs, one.says) {
-			t.Errorf("%v: exit code %d and %q, want 2 and %q", one.args, code, errs, one.says)
+		if _, err := replayed(t, folder, one.args...); err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%v: %v, want %q", one.args, err, one.says)
 		}
 	}
 }
 
-func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
+func TestReplayPlaysUsersAndTheirQuotas(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
 	machines := "types:\n  v100: {gpus: 1}\nmachines:\n  - {type: v100, count: 2}\nquotas:\n  user-1: {trials: 1, gpus: 1, gpu_hours_a_day: 24, weight: 2}\n"
@@ -114,9 +111,9 @@ func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
 	write("machines.yaml", machines)
 	write("jobs.trace", strings.Repeat("A\tpython a.py\t-n\t1\t1000\t0\t1\n", 12))
 	page := filepath.Join(folder, "page.html")
-	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "fair,heats", "--exchange", "--users", "2", "--json", "--report", page)
-	if code != term.ExitOK {
-		t.Fatalf("exit code %d: %s", code, errs)
+	out, err := replayed(t, folder, "-format", "gavel", "-policy", "fair,heats", "-exchange", "-users", "2", "-json", "-report", page)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var answer struct {
 		Outcomes []struct {
@@ -146,29 +143,29 @@ func TestPoolReplayPlaysUsersAndTheirQuotas(t *testing.T) {
 			t.Errorf("%s takes %g s: %+v", one.Policy, one.Makespan, one.Users)
 		}
 	}
-	if _, out, _ = replayed(t, folder, "--format", "gavel", "--policy", "fair", "--users", "2"); !strings.Contains(out, "SLOWDOWN") || !strings.Contains(out, "user-2") {
+	if out, _ = replayed(t, folder, "-format", "gavel", "-policy", "fair", "-users", "2"); !strings.Contains(out, "SLOWDOWN") || !strings.Contains(out, "user-2") {
 		t.Errorf("printed is %s", out)
 	}
-	if shown, err := os.ReadFile(page); err != nil || !strings.Contains(string(shown), "By user") || !strings.Contains(string(shown), "user-1") { //nolint:gosec // this test's folder
+	if shown, err := os.ReadFile(page); err != nil || !strings.Contains(string(shown), "user-1") { //nolint:gosec // this test's folder
 		t.Errorf("the page does not tell of users: %v", err)
 	}
 	write("machines.yaml", strings.Replace(machines, "trials: 1", "trials: -1", 1))
-	if code, _, errs := replayed(t, folder, "--format", "gavel"); code == term.ExitOK || !strings.Contains(errs, "quotas.user-1.trials is -1") {
-		t.Errorf("exit code %d: %s", code, errs)
+	if _, err := replayed(t, folder, "-format", "gavel"); err == nil || !strings.Contains(err.Error(), "quotas.user-1.trials is -1") {
+		t.Errorf("the quota is taken: %v", err)
 	}
 }
 
-// TestPoolReplaySaysWhatATraceDoesNotTell: that jobs are packed by what is not known of
+// TestReplaySaysWhatATraceDoesNotTell: that jobs are packed by what is not known of
 // them, and over which time energy is compared.
-func TestPoolReplaySaysWhatATraceDoesNotTell(t *testing.T) {
+func TestReplaySaysWhatATraceDoesNotTell(t *testing.T) {
 	t.Parallel()
 	folder := replayFiles(t)
-	code, out, errs := replayed(t, folder, "--format", "gavel", "--policy", "first-fit,packed")
-	if code != term.ExitOK || !strings.Contains(out, "does not say how busy jobs keep a GPU") || !strings.Contains(out, "Energy is counted for the same 1m45s of all policies") {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
+	out, err := replayed(t, folder, "-format", "gavel", "-policy", "first-fit,packed")
+	if err != nil || !strings.Contains(out, "does not say how busy jobs keep a GPU") || !strings.Contains(out, "Energy is counted for the same 1m45s of all policies") {
+		t.Errorf("%v: %s", err, out)
 	}
-	code, out, errs = replayed(t, folder, "--format", "gavel", "--policy", "first-fit,spread")
-	if code != term.ExitOK || strings.Contains(out, "does not say how busy") {
-		t.Errorf("without packing: exit code %d: %s%s", code, out, errs)
+	out, err = replayed(t, folder, "-format", "gavel", "-policy", "first-fit,spread")
+	if err != nil || strings.Contains(out, "does not say how busy") {
+		t.Errorf("without packing: %v: %s", err, out)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
-	"github.com/tandem-tune/tandem/workers/replay"
 )
 
 // Packed puts several jobs of one GPU each on a GPU by what they are told to use
@@ -49,12 +49,16 @@ func LongestFirst(policy replay.Policy) replay.Policy {
 	return policy
 }
 
+// observedSeconds is how long a reactive scheduler watches a job alone before it
+// shares a GPU (section 6).
+const observedSeconds = 60.0
+
 // Watched is their reactive scheduler: each job has a GPU to itself first, and
-// what it uses is known when it has run for packing.ObservedSeconds. Then it may
+// what it uses is known when it has run for observedSeconds. Then it may
 // move to where it fits beside others that were watched, for the cost of a move,
 // while jobs wait for a GPU.
 func Watched(settings packing.Settings) replay.Policy {
-	return replay.Policy{Name: "watched", Chooser: firstFit{}, Shares: true, Mover: merger{settings}, Every: packing.ObservedSeconds}
+	return replay.Policy{Name: "watched", Chooser: firstFit{}, Shares: true, Mover: merger{settings}, Every: observedSeconds}
 }
 
 type packed struct{ settings packing.Settings }
@@ -148,7 +152,7 @@ type merger struct{ settings packing.Settings }
 // were watched, those that use the most of a GPU first, and puts them beside
 // others where they fit.
 func (m merger) Moves(state *replay.State) []replay.Move {
-	unseen := func(one *replay.Running) bool { return state.Now()-one.FirstBegan() < packing.ObservedSeconds }
+	unseen := func(one *replay.Running) bool { return state.Now()-one.FirstBegan() < observedSeconds }
 	used := func(one *replay.Job) replay.Claim {
 		return replay.Claim{Utilization: one.Utilization, GPUMemoryBytes: one.GPUMemoryBytes}
 	}
@@ -197,8 +201,7 @@ func (s *shelf) join(state *replay.State, one *replay.Running, settings packing.
 		}
 	}
 	use := packable(one.Job, replay.Claim{Utilization: one.Utilization, GPUMemoryBytes: one.GPUMemoryBytes})
-	use.Seen = true
-	placed := packing.Reactive([]packing.Job{use}, others, settings)
+	placed := packing.Proactive([]packing.Job{use}, others, settings)
 	if len(placed) == 0 {
 		return replay.Spot{}, false
 	}
