@@ -310,8 +310,8 @@ var doors = map[string][]string{
 	"github.com/goccy/go-yaml":         {"cmd/tandem/internal/launchcmd", "study/studyfile/tree", "inference_emu/device", "inference_emu/backend", "bench/pool/replay/trace"},
 	"github.com/jackc/pgx/v5":          {"store/postgres"},
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
-	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"},                                       // for tests of others, like the package itself
-	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/importer", "store/sqlite/dbfile"}, // importer reads other programs' databases
+	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"}, // for tests of others, like the package itself
+	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/sqlite/dbfile"},
 	"github.com/parquet-go/parquet-go": {"web/export"},
 	"github.com/pressly/goose/v3":      {"store/postgres", "store/sqlite/dbfile"},
 	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},

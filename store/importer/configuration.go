@@ -1,6 +1,5 @@
 // Package importer reads what other tools and people have: configurations to
-// try, and results that were measured elsewhere, from CSV and JSON files and
-// from databases.
+// try, and results that were measured elsewhere, from CSV and JSON files.
 //
 // It turns them into what the server takes, for the space of one study, and
 // says of everything it leaves out why. It runs where the files are: the server
@@ -71,22 +70,6 @@ func readFile(path string) ([]byte, error) {
 		err = problem.New(problem.Invalid, "%s has more than %d bytes", path, maxFile)
 	}
 	return data, err
-}
-
-// checkDatabase makes sure that there is such a file: SQLite's own error does not
-// say so.
-func checkDatabase(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return problem.New(problem.Invalid, "%w", err)
-	}
-	defer file.Close()
-	head := make([]byte, 16)
-	_, err = io.ReadFull(file, head)
-	if err != nil || string(head) != "SQLite format 3\x00" {
-		return problem.New(problem.Invalid, "%s is no SQLite database", path)
-	}
-	return nil
 }
 
 // table is a CSV file. Every row has as many cells as the header.

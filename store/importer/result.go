@@ -1,8 +1,8 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +11,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/space"
 )
 
 // Results are what a study can begin with, and what was left out.
@@ -23,28 +22,29 @@ type Results struct {
 	Notes []string
 }
 
-// ReadResults reads results that were measured elsewhere, for a study with the
-// definition: an Optuna database (the path of an SQLite file, or its sqlite:///
-// address), or else CSV. study names the one to read in a database of several.
-func ReadResults(ctx context.Context, path, study string, def definition.Definition) (Results, error) {
-	if address, ok := strings.CutPrefix(path, "sqlite:///"); ok {
-		return readOptuna(ctx, address, study, def)
-	}
-	if checkDatabase(path) == nil {
-		return readOptuna(ctx, path, study, def)
+// ReadResults reads results that were measured elsewhere from a CSV file, for a
+// study with the definition.
+func ReadResults(path string, def definition.Definition) (Results, error) {
+	if strings.HasPrefix(path, "sqlite:///") {
+		return Results{}, database(path)
 	}
 	data, err := readFile(path)
 	if err != nil {
 		return Results{}, err
 	}
-	if study != "" {
-		return Results{}, problem.New(problem.Invalid, "%s is a CSV file, so there is no study %q in it to choose", path, study)
+	if bytes.HasPrefix(data, []byte("SQLite format 3\x00")) {
+		return Results{}, database(path)
 	}
 	t, err := readTable(path, data)
 	if err != nil {
 		return Results{}, err
 	}
 	return t.results(path, def)
+}
+
+// database says how to take along what an Optuna database has.
+func database(path string) error {
+	return problem.New(problem.Invalid, "%s is a database: write its study as CSV with study.trials_dataframe().to_csv(\"sweep.csv\"), or give it to create_study(warm_start=...) in Python", path)
 }
 
 // gathering collects results and the reasons why some are left out.
@@ -122,15 +122,4 @@ func span(o protocol.Observation) float64 {
 		return 1e300
 	}
 	return o.Epochs * fraction
-}
-
-// part keeps the values of parameters that the space has.
-func part(in space.Space, all space.Configuration) space.Configuration {
-	known := make(space.Configuration, len(all))
-	for name, v := range all {
-		if _, ok := in.Parameter(name); ok {
-			known[name] = v
-		}
-	}
-	return known
 }

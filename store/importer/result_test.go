@@ -45,7 +45,7 @@ outside,7,64,sgd,0.5,9,1
 no value,0.1,64,sgd,,9,1
 no budget,0.1,64,sgd,0.4,-1,1
 `)
-	got, err := importer.ReadResults(t.Context(), path, "", study(t, "maximize"))
+	got, err := importer.ReadResults(path, study(t, "maximize"))
 	if err != nil || len(got.Observations) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -73,7 +73,7 @@ func TestResultsOfExports(t *testing.T) {
 		"tandem": "number,state,value_accuracy,params_lr,params_batch\n0,completed,0.5,0.25,32\n1,failed,,0.25,32\n",
 		"optuna": ",number,value,params_lr,params_batch,state\n0,0,0.5,0.25,32,COMPLETE\n1,1,,0.1,32,FAIL\n",
 	} {
-		got, err := importer.ReadResults(t.Context(), file(t, "export.csv", text), "", study(t, "maximize"))
+		got, err := importer.ReadResults(file(t, "export.csv", text), study(t, "maximize"))
 		if err != nil || !reflect.DeepEqual(got.Observations, want) {
 			t.Errorf("%s: %+v, %v", name, got.Observations, err)
 		}
@@ -82,61 +82,17 @@ func TestResultsOfExports(t *testing.T) {
 
 func TestResultsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ path, study, says string }{
-		"no objective":       {file(t, "a.csv", "lr,loss\n0.1,1\n"), "", "no column is named accuracy"},
-		"no parameter":       {file(t, "b.csv", "rate,accuracy\n0.1,1\n"), "", "lr, batch, optimizer, momentum"},
-		"nothing fits":       {file(t, "c.csv", "lr,accuracy\n7,1\n"), "", "no result that fits"},
-		"a study of a table": {file(t, "d.csv", "lr,accuracy\n0.1,1\n"), "sweep", "there is no study"},
-		"no file":            {"/nowhere/e.csv", "", "no such file"},
-		"no database":        {"sqlite:///nowhere.db", "", "no such file"},
-		"not a database":     {"sqlite:///" + file(t, "f.db", "lr,accuracy\n0.1,1\n"), "", "no SQLite database"},
-		"which study":        {"testdata/optuna.db", "", "choose one of sweep, losses"},
-		"no such study":      {"testdata/optuna.db", "sweeps", `no study "sweeps", only sweep, losses`},
-		"other direction":    {"testdata/optuna.db", "losses", "is to minimize, and this study is to maximize"},
+	for name, c := range map[string]struct{ path, says string }{
+		"no objective": {file(t, "a.csv", "lr,loss\n0.1,1\n"), "no column is named accuracy"},
+		"no parameter": {file(t, "b.csv", "rate,accuracy\n0.1,1\n"), "lr, batch, optimizer, momentum"},
+		"nothing fits": {file(t, "c.csv", "lr,accuracy\n7,1\n"), "no result that fits"},
+		"no file":      {"/nowhere/e.csv", "no such file"},
+		"a database":   {file(t, "f.db", "SQLite format 3\x00"), "trials_dataframe().to_csv"},
+		"its address":  {"sqlite:///sweep.db", "create_study(warm_start=...)"},
 	} {
-		if _, err := importer.ReadResults(t.Context(), c.path, c.study, study(t, "maximize")); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := importer.ReadResults(c.path, study(t, "maximize")); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestResultsOfOptuna reads a database that Optuna 5.0.0 wrote
-// (testdata/fixture.py).
-func TestResultsOfOptuna(t *testing.T) {
-	t.Parallel()
-	for _, path := range []string{"testdata/optuna.db", "sqlite:///testdata/optuna.db"} {
-		got, err := importer.ReadResults(t.Context(), path, "sweep", study(t, "maximize"))
-		if err != nil || len(got.Observations) != 9 {
-			t.Fatalf("%d results, %v", len(got.Observations), err)
-		}
-		want := observed("Optuna study sweep", 1.5, space.Configuration{"lr": space.Float(0.5), "batch": space.Int(64), "optimizer": space.String("adam")})
-		if !reflect.DeepEqual(got.Observations[0], want) {
-			t.Errorf("%+v, want %+v", got.Observations[0], want)
-		}
-		momentum, infinite, pruned := 0, 0, 0
-		for _, o := range got.Observations {
-			lr, _ := o.Params["lr"].Number()
-			switch value := float64(o.Values[0]); {
-			case math.IsInf(value, 1):
-				infinite++
-			case o.Epochs == 2 && math.Abs(value-2*lr) < 1e-12:
-				pruned++
-			case o.Epochs != 0 || math.Abs(value-3*lr) > 1e-12:
-				t.Errorf("%+v", o)
-			}
-			if _, there := o.Params["momentum"]; there {
-				momentum++
-			}
-		}
-		if infinite != 1 || pruned != 1 || momentum == 0 || momentum == 9 {
-			t.Errorf("%d infinite, %d pruned, %d with momentum", infinite, pruned, momentum)
-		}
-		if told := strings.Join(got.Notes, "\n"); !strings.Contains(told, "left out 1: it failed") || !strings.Contains(told, "the parameter seed") {
-			t.Errorf("the notes are %s", told)
-		}
-	}
-	if got, err := importer.ReadResults(t.Context(), "testdata/optuna.db", "losses", study(t, "minimize")); err == nil || !strings.Contains(err.Error(), "lr must be between") {
-		t.Errorf("results outside the space: %+v, %v", got, err)
 	}
 }
 
@@ -147,7 +103,7 @@ func TestManyResultsAreThinnedOut(t *testing.T) {
 	for i := range 5000 {
 		fmt.Fprintf(&text, "0.1,%d\n", i)
 	}
-	got, err := importer.ReadResults(t.Context(), file(t, "many.csv", text.String()), "", study(t, "maximize"))
+	got, err := importer.ReadResults(file(t, "many.csv", text.String()), study(t, "maximize"))
 	if err != nil || len(got.Observations) != protocol.MaxPrior || float64(got.Observations[0].Values[0]) != 4999 {
 		t.Fatalf("%d results, %v", len(got.Observations), err)
 	}

@@ -38,12 +38,11 @@ study starts in the folder of the file when the server is on this machine, and
 otherwise in the folder the workers were started in; --directory says another.
 
 A study may begin with results that were measured elsewhere: in an earlier study
-of the server, in a CSV file with a column for each parameter and for the
-objective, or in an Optuna database. They are tried against this study's own
-results before they are trusted.`,
+of the server, or in a CSV file with a column for each parameter and for the
+objective. They are tried against this study's own results before they are
+trusted.`,
 		Example: `  tandem study create study.yaml --watch
   tandem study create study.yaml --warm-start sweep.csv
-  tandem study create study.yaml --warm-start sqlite:///optuna.db --warm-start-study sweep
   tandem study create study.yaml --warm-start-from lenet-fashion-mnist
   tandem study create study.yaml --name second-try`,
 		Args: term.Arguments(1, "the path of a study file"),
@@ -64,7 +63,7 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	prior, err := f.warm.apply(ctx, &def, command.ErrOrStderr())
+	prior, err := f.warm.apply(&def, command.ErrOrStderr())
 	if err != nil {
 		return err
 	}

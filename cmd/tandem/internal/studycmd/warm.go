@@ -18,22 +18,17 @@ import (
 
 // warmFlags say what a study begins with.
 type warmFlags struct {
-	file  string
-	study string
-	from  []string
+	file string
+	from []string
 }
 
 func (f *warmFlags) register(command *cobra.Command) {
-	command.Flags().StringVar(&f.file, "warm-start", "", "begin with the results of this file: CSV, or an Optuna database (a file or sqlite:///...)")
-	command.Flags().StringVar(&f.study, "warm-start-study", "", "which study of the Optuna database")
+	command.Flags().StringVar(&f.file, "warm-start", "", "begin with the results of this CSV file")
 	command.Flags().StringArrayVar(&f.from, "warm-start-from", nil, "begin with the results of this earlier study of the server; may be given several times")
 }
 
 // apply names the earlier studies in the definition and reads the file.
-func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes io.Writer) ([]protocol.Observation, error) {
-	if f.study != "" && f.file == "" {
-		return nil, term.Misuse("--warm-start-study chooses a study of the database that --warm-start names")
-	}
+func (f *warmFlags) apply(def *definition.Definition, notes io.Writer) ([]protocol.Observation, error) {
 	if len(f.from) > 0 {
 		warm := definition.WarmStart{}
 		if def.Search.WarmStart != nil {
@@ -50,7 +45,7 @@ func (f *warmFlags) apply(ctx context.Context, def *definition.Definition, notes
 	if f.file == "" {
 		return nil, nil
 	}
-	results, err := importer.ReadResults(ctx, f.file, f.study, *def)
+	results, err := importer.ReadResults(f.file, *def)
 	if err != nil {
 		return nil, term.Misuse("%w", err)
 	}

@@ -13,7 +13,7 @@ func TestWarmStartFromKeepsWhatTheFileSays(t *testing.T) {
 	given := &definition.WarmStart{Studies: []string{"first"}, Similar: 3}
 	def := definition.Definition{Search: definition.Search{WarmStart: given}}
 	flags := warmFlags{from: []string{"second", "first"}}
-	if _, err := flags.apply(t.Context(), &def, io.Discard); err != nil {
+	if _, err := flags.apply(&def, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if want := (&definition.WarmStart{Studies: []string{"first", "second"}, Similar: 3}); !reflect.DeepEqual(def.Search.WarmStart, want) {
