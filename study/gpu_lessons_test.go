@@ -119,9 +119,10 @@ func TestTrainingsTeachWhatOthersUse(t *testing.T) {
 		if one.GPU != "NVIDIA A100" || one.Trainings != len(trainings) || one.Unseen || one.UtilizationOff <= 0 {
 			t.Errorf("%+v", one)
 		}
-		// What was learned outlives the server, to the bit.
+		// Behind a restart the same is learned from what was stored, to the bit.
 		w.start()
 		w.rack("worker-rack", 1, 1)
+		w.learn()
 		if again := w.expected(lease); !reflect.DeepEqual(again, found) {
 			t.Errorf("behind a restart %+v, before %+v", again, found)
 		}

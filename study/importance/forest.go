@@ -18,10 +18,6 @@ const (
 	// work bounds trees × trials × parameters: the cells that are looked at on
 	// each level of the trees.
 	work = 2_000_000
-	// leastLeaf is how many draws a leaf has at least.
-	leastLeaf = 3
-	// feature is the share of the parameters that each split chooses from.
-	feature = 0.7
 	// rounding is the share of all squared error below which a difference is
 	// one of the arithmetic.
 	rounding = 1e-12
@@ -62,6 +58,14 @@ type Forest struct {
 // predict to be asked for anything: forests of pure noise stay below it.
 const Doubtful = 0.05
 
+// Growth is how the trees of a forest are grown: Leaf is how many draws a leaf has at
+// least, and Share the part of the parameters, from 0 to 1, that each split chooses
+// from.
+type Growth struct {
+	Leaf  int
+	Share float64
+}
+
 // bounds are how many trees a forest of so many parameters has, and from how many
 // observations at most they are grown.
 func bounds(parameters int) (trees, used int) {
@@ -74,11 +78,16 @@ func Grow(s space.Space, observations []Observation) *Forest {
 	if len(observations) < Least {
 		return nil
 	}
-	trees, most := bounds(len(s.Parameters))
-	return grow(s, observations, trees, most)
+	return GrowBy(s, observations, Growth{Leaf: 3, Share: 0.7})
 }
 
-func grow(s space.Space, observations []Observation, trees, most int) *Forest {
+// GrowBy grows a forest from one observation or more.
+func GrowBy(s space.Space, observations []Observation, by Growth) *Forest {
+	trees, most := bounds(len(s.Parameters))
+	return grow(s, observations, by, trees, most)
+}
+
+func grow(s space.Space, observations []Observation, by Growth, trees, most int) *Forest {
 	f := &Forest{space: s, cube: s.Cube(), Trials: len(observations), gains: make([]float64, len(s.Parameters))}
 	used := drawn(observations, most)
 	f.Used = len(used)
@@ -103,7 +112,7 @@ func grow(s space.Space, observations []Observation, trees, most int) *Forest {
 	for number := range trees {
 		random := rand.New(rand.NewPCG(seed, uint64(number)))
 		bag, inside := bootstrap(random, len(used))
-		g := &grower{axes: f.axes, columns: columns, scores: scores, gains: f.gains, random: random, least: least}
+		g := &grower{Growth: by, axes: f.axes, columns: columns, scores: scores, gains: f.gains, random: random, least: least}
 		one := g.tree(bag)
 		f.trees = append(f.trees, one)
 		for i := range used {
@@ -204,6 +213,10 @@ func explained(scores, sums []float64, votes []int) float64 {
 	}
 	return max(1-wrong/all, -1)
 }
+
+// Gains are by how much the splits on each parameter of the space, in its order, took
+// away of the squared error.
+func (f *Forest) Gains() []float64 { return f.gains }
 
 // Prediction is what a forest says of a configuration nobody need have tried.
 type Prediction struct {

@@ -41,6 +41,7 @@ func (t tree) predict(bins []uint8) float64 {
 
 // grower grows one tree.
 type grower struct {
+	Growth
 	axes    []axis
 	columns [][]uint8 // each parameter's bins, by observation
 	scores  []float64
@@ -113,11 +114,11 @@ type split struct {
 // only some of the draws have is unlocked first: the split is then the one of
 // the condition that keeps the others from having it.
 func (g *grower) split(bag []int32) (best split, found bool) {
-	if len(bag) < 2*leastLeaf {
+	if len(bag) < 2*g.Leaf {
 		return split{}, false
 	}
 	best.gain = g.least
-	tries := int(math.Ceil(feature * float64(len(g.order))))
+	tries := int(math.Ceil(g.Share * float64(len(g.order))))
 	for k := range g.order {
 		if k >= tries && found {
 			break
@@ -180,7 +181,7 @@ func (g *grower) try(bag []int32, parameter int) (best split, absent bool) {
 	if unordered { // in the order of their means the best set is a prefix (Fisher 1958)
 		slices.SortStableFunc(bins, func(a, b uint8) int { return cmp.Compare(h.sums[a]/h.counts[a], h.sums[b]/h.counts[b]) })
 	}
-	cut, gain, heavier := h.cut(bins)
+	cut, gain, heavier := h.cut(bins, float64(g.Leaf))
 	if cut < 0 {
 		return best, absent
 	}
@@ -198,16 +199,16 @@ func (g *grower) try(bag []int32, parameter int) (best split, absent bool) {
 	return best, absent
 }
 
-// cut is the place in the bins behind which they are best cut in two, or -1;
-// with the squared error that takes away, and whether more draws lie before it.
-func (h *histogram) cut(bins []uint8) (at int, gain float64, heavier bool) {
+// cut is the place in the bins behind which they are best cut in two leaves of at least
+// so many draws, or -1; with the squared error that takes away, and whether more draws lie before it.
+func (h *histogram) cut(bins []uint8, leaf float64) (at int, gain float64, heavier bool) {
 	at = -1
 	sum, count := 0.0, 0.0
 	mean := h.sum / h.count
 	for place, bin := range bins[:len(bins)-1] {
 		sum += h.sums[bin]
 		count += h.counts[bin]
-		if count < leastLeaf || h.count-count < leastLeaf {
+		if count < leaf || h.count-count < leaf {
 			continue
 		}
 		away := sum - count*mean

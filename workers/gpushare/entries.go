@@ -8,13 +8,11 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/workers/gpushare/utilization"
 )
 
 // The kinds of what is stored.
 const (
 	profileEntry    = "gpu_profile" // a training that was seen alone
-	modelEntry      = "gpu_model"   // the models of a type of GPU
 	epochTimesEntry = "gpu_paces"   // epoch times there, alone and shared
 )
 
@@ -23,7 +21,7 @@ const (
 const saveEpochTimesEvery = 5 * time.Minute
 
 // Kinds are the kinds of entries, in the order in which they are to be loaded.
-func Kinds() []string { return []string{profileEntry, epochTimesEntry, modelEntry} }
+func Kinds() []string { return []string{profileEntry, epochTimesEntry} }
 
 // entryName is an entry of the store: a training's of a type of GPU, or the type's.
 type entryName struct{ kind, gpu, training string }
@@ -52,8 +50,8 @@ type storedProfile struct {
 	Profile
 }
 
-// Load takes in what was stored. A model of another version is fitted again from the
-// trainings that it was made from.
+// Load takes in what was stored. Models are fitted again from the trainings that they
+// were made from.
 func (m *Model) Load(entries []journal.PoolEntry) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -79,15 +77,6 @@ func (m *Model) load(entry journal.PoolEntry) error {
 				gpu.RestoreEpochTimes(one)
 			}
 		})
-	case modelEntry:
-		learned, err := utilization.ReadLearned(entry.Document)
-		if err != nil {
-			m.options.Logger.Warn("what was learned of a GPU is learned again", "gpu", entry.Name, "error", err)
-			return nil
-		}
-		if gpu := m.gpu(entry.Name); gpu != nil {
-			gpu.Restore(learned)
-		}
 	}
 	return nil
 }
@@ -147,11 +136,6 @@ func (m *Model) document(name entryName) (json.RawMessage, error) {
 			return nil, nil
 		}
 		value = storedProfile{name.gpu, profile}
-	case modelEntry:
-		if gpu.Learned() == nil {
-			return nil, nil
-		}
-		value = gpu.Learned()
 	default:
 		value = gpu.EpochTimes()
 	}

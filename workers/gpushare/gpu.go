@@ -74,11 +74,6 @@ func (g *GPU) Count() (trainings, architectures int) {
 // Learned is the model of what trainings use; nil where there is none.
 func (g *GPU) Learned() *utilization.Learned { return g.learned }
 
-// Restore puts a model back that was written before.
-func (g *GPU) Restore(learned *utilization.Learned) {
-	g.learned, g.fresh = learned, max(0, len(g.profiles)-learned.Model.Samples)
-}
-
 // Reason is why there is no model.
 func (g *GPU) Reason() string {
 	switch {
@@ -146,15 +141,12 @@ type Fitted struct {
 	fresh   [2]int
 }
 
-// seed is that of every model: what is the same is learned the same.
-const seed = 1
-
 // Fit makes the models; it takes seconds.
 func (l TrainingSet) Fit() Fitted {
 	fitted := Fitted{uses: l.uses, fresh: l.fresh}
 	if l.uses {
 		var err error
-		if fitted.learned, err = utilization.Learn(l.samples, seed); err != nil {
+		if fitted.learned, err = utilization.Learn(l.samples); err != nil {
 			fitted.reason = err.Error()
 		}
 	}

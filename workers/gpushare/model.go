@@ -154,7 +154,6 @@ func (m *Model) Learn() (learned bool) {
 		fitted := set.Fit()
 		m.mutex.Lock()
 		gpu.Adopt(fitted)
-		m.unsaved[entryName{kind: modelEntry, gpu: name}] = true
 		m.mutex.Unlock()
 		learned = true
 	}

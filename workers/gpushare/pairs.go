@@ -17,6 +17,8 @@ const (
 )
 
 const (
+	// seed is that of every model: what is the same is learned the same.
+	seed = 1
 	// leastForFactors and leastForUse are from how many pairs each of the two is
 	// learned at least. A pair of two kinds counts once for each of them.
 	leastForFactors, leastForUse = 8, 12

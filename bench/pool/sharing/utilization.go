@@ -27,14 +27,14 @@ func utilizations(path string, runs int) error {
 	fmt.Printf("%s: %d profiles of %d families, recorded %s on %d cores (%s, PyTorch %s, load before %.2f)\n", path, len(samples), len(families), r.Recorded, r.Machine.Cores, r.Machine.Processor, r.Machine.Torch, r.Machine.Load)
 	fmt.Printf("utilization is the %s: %.1f%% (%.1f to %.1f)\n\n", r.Resource, shares[len(shares)/2], shares[0], shares[len(shares)-1])
 	fmt.Println("| | split | RMSLE of the utilization, % | RMSLE of the memory, MB | under by more than a tenth | within the band |\n|---|---|---|---|---|---|")
-	for _, method := range []string{utilization.Forest, utilization.Mean} {
+	for _, method := range []utilization.Method{utilization.Forest, utilization.Mean} {
 		for _, by := range []string{bySample, byFamily} {
 			if err := judge(samples, method, by, runs); err != nil {
 				return err
 			}
 		}
 	}
-	m, err := utilization.Train(samples, utilization.Settings{Seed: 1})
+	m, err := utilization.Train(samples, utilization.Forest)
 	if err != nil {
 		return err
 	}
@@ -46,14 +46,10 @@ func utilizations(path string, runs int) error {
 }
 
 // judge prints a line: the median, smallest and largest of some seeds.
-func judge(samples []utilization.Sample, method, by string, runs int) error {
+func judge(samples []utilization.Sample, method utilization.Method, by string, runs int) error {
 	var columns [4][]float64
 	for run := range runs {
-		settings, err := tune(samples, method, uint64(run)) //nolint:gosec // a small number
-		if err != nil {
-			return err
-		}
-		v, err := hide(samples, settings, by)
+		v, err := hide(samples, method, by, uint64(run)) //nolint:gosec // a small number
 		if err != nil {
 			return err
 		}

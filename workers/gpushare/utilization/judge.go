@@ -20,18 +20,18 @@ func RMSLE(predicted, actual []float64) float64 {
 // Verdict is how well trainings are predicted that a model did not see.
 type Verdict struct {
 	// Utilization is the RMSLE in percent, Memory that in megabytes.
-	Utilization float64 `json:"utilization"`
-	Memory      float64 `json:"memory"`
+	Utilization float64
+	Memory      float64
 	// Off is by how much the share of the time was wrong, and MemoryOff by how
 	// much the memory, in parts of what it was: for half of the trainings by no
 	// more than that.
-	Off       float64 `json:"off"`
-	MemoryOff float64 `json:"memory_off"`
+	Off       float64
+	MemoryOff float64
 	// Under is the share of trainings that were predicted to use less than they
 	// do, by more than a tenth: these would be packed too tightly.
-	Under float64 `json:"under"`
+	Under float64
 	// Covered is the share whose utilization lies within the prediction's band.
-	Covered float64 `json:"covered"`
+	Covered float64
 }
 
 // Judge predicts each part of the samples, by their places, with what was trained

@@ -1,7 +1,6 @@
 package utilization
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -17,33 +16,25 @@ const (
 	MostToLearn = 256
 )
 
-// Learned is a model with how well it does on trainings that it did not see, as
-// a server keeps it. It is written as JSON and read by [ReadLearned].
+// Learned is a model with how well it does on trainings that it did not see.
 type Learned struct {
-	Model *Model `json:"model"`
+	Model *Model
 	// Families are the architectures that it has seen, sorted.
-	Families []string `json:"families"`
+	Families []string
 	// BySample is how well trainings are predicted that were hidden, a fifth at a
 	// time, and Mean what the mean of the others does there: a model that does no
 	// better knows nothing.
-	BySample Verdict `json:"by_sample"`
-	Mean     Verdict `json:"mean"`
+	BySample, Mean Verdict
 	// ByFamily is the same with all trainings of an architecture hidden together;
 	// nil where new architectures are not predicted, and Unlike says why.
-	ByFamily *Verdict `json:"by_family,omitempty"`
-	Unlike   string   `json:"unlike,omitempty"`
-}
-
-// served are the settings of the models of a server: smaller forests than the
-// standard ones, which come within a few hundredths of them.
-func served(method string, seed uint64) Settings {
-	return Settings{Method: method, Trees: 60, Depth: 10, Leaf: 2, Seed: seed}
+	ByFamily *Verdict
+	Unlike   string
 }
 
 // Learn makes a model of trainings that were seen, by the profiles of a server,
 // and judges it. The error says in words why there is none: too few trainings or
 // architectures, or no better predictions than the mean's.
-func Learn(samples []Sample, seed uint64) (*Learned, error) {
+func Learn(samples []Sample) (*Learned, error) {
 	parts := Families(samples)
 	switch {
 	case len(samples) < LeastToLearn:
@@ -59,10 +50,10 @@ func Learn(samples []Sample, seed uint64) (*Learned, error) {
 	}
 	slices.Sort(learned.Families)
 	var err error
-	if learned.Model, err = Train(samples, served(Forest, seed)); err != nil {
+	if learned.Model, err = Train(samples, Forest); err != nil {
 		return nil, err
 	}
-	drawn := DrawnParts(len(samples), seed)
+	drawn := DrawnParts(len(samples), 1)
 	if learned.BySample, learned.Mean, err = learned.compare(samples, drawn); err != nil {
 		return nil, err
 	}
@@ -78,15 +69,11 @@ func Learn(samples []Sample, seed uint64) (*Learned, error) {
 // compare judges a forest and the mean. How wide bands are is taken from the model
 // of all: to find it anew for each part would take many times as long.
 func (l *Learned) compare(samples []Sample, parts [][]int) (forest, mean Verdict, err error) {
-	for method, into := range map[string]*Verdict{Forest: &forest, Mean: &mean} {
-		settings, err := served(method, l.Model.Settings.Seed).complete()
-		if err != nil {
-			return forest, mean, err
-		}
+	for method, into := range map[Method]*Verdict{Forest: &forest, Mean: &mean} {
 		*into, err = Judge(samples, parts, func(rest []Sample) (*Model, error) {
 			inputs, targets := rows(rest)
-			m := &Model{Utilization: fit(inputs, targets[0], settings), Memory: fit(inputs, targets[1], settings)}
-			m.Utilization.Residual, m.Memory.Residual = l.Model.Utilization.Residual, l.Model.Memory.Residual
+			m := &Model{utilization: fit(inputs, targets[0], method), memory: fit(inputs, targets[1], method)}
+			m.utilization.residual, m.memory.residual = l.Model.utilization.residual, l.Model.memory.residual
 			return m, nil
 		})
 		if err != nil {
@@ -149,26 +136,4 @@ func (l *Learned) Expect(f Features, family string) (Prediction, Verdict, error)
 		return Prediction{}, Verdict{}, fmt.Errorf("no training of its architecture was seen, and new ones are not predicted: %s", l.Unlike)
 	}
 	return l.Model.Predict(f), *l.ByFamily, nil
-}
-
-// ReadLearned is what was written as JSON. The error says what is wrong with the
-// document, as that it is of another version.
-func ReadLearned(document []byte) (*Learned, error) {
-	var read struct {
-		Learned
-		Model json.RawMessage `json:"model"`
-	}
-	if err := json.Unmarshal(document, &read); err != nil {
-		return nil, fmt.Errorf("what was learned of utilization cannot be read: %w", err)
-	}
-	model, err := Read(read.Model)
-	if err != nil {
-		return nil, err
-	}
-	if len(read.Families) < leastFamilies || !slices.IsSorted(read.Families) {
-		return nil, fmt.Errorf("what was learned of utilization has %d architectures: at least %d, sorted, are needed", len(read.Families), leastFamilies)
-	}
-	learned := read.Learned
-	learned.Model = model
-	return &learned, nil
 }

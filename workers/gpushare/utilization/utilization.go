@@ -6,7 +6,7 @@
 // section 5): features of the computation graph and the batch ([Describe]), and
 // a random forest learned from profiles of other trainings ([Train]), one of the
 // methods of table 3. Its one invariant:
-// the same profiles and seed give the same model on every machine, and every
+// the same profiles give the same model, and every
 // prediction comes with how far it is usually off. It does no I/O and knows no
 // clock.
 package utilization
@@ -38,61 +38,25 @@ type Prediction struct {
 	MemoryBytes, MemoryLow, MemoryHigh           int64
 }
 
+// Method is how a model predicts.
+type Method string
+
 // The forest of table 3, and the mean that it has to beat.
 const (
-	Forest = "forest"
-	Mean   = "mean"
+	Forest Method = "forest"
+	Mean   Method = "mean"
 )
-
-// Settings of [Train]. The zero value is a random forest.
-type Settings struct {
-	// Method is Forest where it is empty.
-	Method string `json:"method"`
-	// Trees is how many a forest has (200 when 0); Depth how many splits are above
-	// a leaf at most (12); Leaf the fewest samples of one (1).
-	Trees int    `json:"trees,omitempty"`
-	Depth int    `json:"depth,omitempty"`
-	Leaf  int    `json:"leaf,omitempty"`
-	Seed  uint64 `json:"seed"`
-}
-
-func (s Settings) complete() (Settings, error) {
-	if s.Method == "" {
-		s.Method = Forest
-	}
-	if s.Method != Forest && s.Method != Mean {
-		return s, fmt.Errorf("the method %q is neither %s nor %s", s.Method, Forest, Mean)
-	}
-	if s.Trees < 0 || s.Depth < 0 || s.Leaf < 0 {
-		return s, fmt.Errorf("trees %d, depth %d, leaf %d: none may be negative", s.Trees, s.Depth, s.Leaf)
-	}
-	for value, standard := range map[*int]int{&s.Trees: 200, &s.Depth: 12, &s.Leaf: 1} {
-		if *value == 0 {
-			*value = standard
-		}
-	}
-	return s, nil
-}
 
 // leastSamples is how many profiles a model is learned from at least.
 const leastSamples = 5
 
 // Train learns from profiles; there have to be at least five.
-func Train(samples []Sample, settings Settings) (*Model, error) {
-	settings, err := settings.complete()
-	if err != nil {
-		return nil, err
-	}
+func Train(samples []Sample, method Method) (*Model, error) {
 	if err := check(samples); err != nil {
 		return nil, err
 	}
-	m := &Model{Version: version, Settings: settings, Samples: len(samples)}
 	inputs, targets := rows(samples)
-	if m.Utilization, err = learn(inputs, targets[0], settings); err != nil {
-		return nil, err
-	}
-	m.Memory, err = learn(inputs, targets[1], settings)
-	return m, err
+	return &Model{Samples: len(samples), utilization: learn(inputs, targets[0], method), memory: learn(inputs, targets[1], method)}, nil
 }
 
 func check(samples []Sample) error {
@@ -131,9 +95,9 @@ func (m *Model) Predict(f Features) Prediction {
 	x := f.vector()
 	share := func(logarithm float64) float64 { return min(max(math.Expm1(logarithm)/percent, 0), 1) }
 	bytes := func(logarithm float64) int64 { return int64(min(max(math.Expm1(logarithm)*megabyte, 0), 1e18)) }
-	u, off := m.Utilization.predict(x)
+	u, off := m.utilization.predict(x)
 	p := Prediction{Utilization: share(u), UtilizationLow: share(u - off), UtilizationHigh: share(u + off)}
-	b, off := m.Memory.predict(x)
+	b, off := m.memory.predict(x)
 	p.MemoryBytes, p.MemoryLow, p.MemoryHigh = bytes(b), bytes(b-off), bytes(b+off)
 	return p
 }
@@ -143,20 +107,11 @@ func (m *Model) Predict(f Features) Prediction {
 const folds = 5
 
 // learn fits one target, and finds how far it is off on samples that it does not
-// see.
-func learn(inputs [][]float64, targets []float64, settings Settings) (Regression, error) {
-	all := fit(inputs, targets, settings)
-	_, all.Residual = crossValidate(inputs, targets, settings)
-	if !all.finite() {
-		return all, fmt.Errorf("the regression did not come to finite weights from %d profiles", len(inputs))
-	}
-	return all, nil
-}
-
-// crossValidate predicts each part from the others: the root of the mean squared
-// error, and that in the unit of each prediction.
-func crossValidate(inputs [][]float64, targets []float64, settings Settings) (plain, inUnits float64) {
-	parts := DrawnParts(len(inputs), settings.Seed)
+// see, in the unit of each prediction.
+func learn(inputs [][]float64, targets []float64, method Method) regression {
+	all := fit(inputs, targets, method)
+	square := 0.0
+	parts := DrawnParts(len(inputs), 1)
 	for fold, out := range parts {
 		var in []int
 		for other, part := range parts {
@@ -164,15 +119,15 @@ func crossValidate(inputs [][]float64, targets []float64, settings Settings) (pl
 				in = append(in, part...)
 			}
 		}
-		one := fit(pick(inputs, in), pick(targets, in), settings)
+		one := fit(pick(inputs, in), pick(targets, in), method)
 		for _, i := range out {
 			said, unit := one.say(inputs[i])
 			off := said - targets[i]
-			plain += off * off / float64(len(inputs))
-			inUnits += off * off / unit / unit / float64(len(inputs))
+			square += off * off / unit / unit / float64(len(inputs))
 		}
 	}
-	return math.Sqrt(plain), math.Sqrt(inUnits)
+	all.residual = math.Sqrt(square)
+	return all
 }
 
 // DrawnParts cuts so many samples into five parts at random, as the paper does

@@ -1,7 +1,6 @@
 package utilization_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -63,15 +62,11 @@ func drawn(n int, noise float64) []utilization.Sample {
 	return list
 }
 
-func settings(method string) utilization.Settings {
-	return utilization.Settings{Method: method, Trees: 30, Seed: 1}
-}
-
 func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 	samples := drawn(150, 0.05)
-	judge := func(method string, parts [][]int) (utilization.Verdict, error) {
+	judge := func(method utilization.Method, parts [][]int) (utilization.Verdict, error) {
 		return utilization.Judge(samples, parts, func(rest []utilization.Sample) (*utilization.Model, error) {
-			return utilization.Train(rest, settings(method))
+			return utilization.Train(rest, method)
 		})
 	}
 	for by, parts := range map[string][][]int{"sample": utilization.DrawnParts(len(samples), 1), "family": utilization.Families(samples)} {
@@ -79,7 +74,7 @@ func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, method := range []string{utilization.Forest} {
+		for _, method := range []utilization.Method{utilization.Forest} {
 			v, err := judge(method, parts)
 			if err != nil {
 				t.Fatal(err)
@@ -96,30 +91,18 @@ func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 
 func TestTheSameProfilesMakeTheSameModel(t *testing.T) {
 	samples := drawn(60, 0.1)
-	for _, method := range []string{utilization.Forest, utilization.Mean} {
-		var documents [2]string
+	for _, method := range []utilization.Method{utilization.Forest, utilization.Mean} {
 		var models [2]*utilization.Model
-		for i := range documents {
-			m, err := utilization.Train(samples, settings(method))
-			if err != nil {
-				t.Fatal(err)
-			}
-			document, err := json.Marshal(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			documents[i] = string(document)
-			if models[i], err = utilization.Read(document); err != nil {
+		for i := range models {
+			var err error
+			if models[i], err = utilization.Train(samples, method); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if documents[0] != documents[1] {
-			t.Errorf("%s: two trainings with one seed differ", method)
-		}
-		for _, one := range samples {
+		for _, one := range append(drawn(80, 0.1), utilization.Sample{}) {
 			p := models[0].Predict(one.Features)
 			if p != models[1].Predict(one.Features) {
-				t.Fatalf("%s: models that were written and read differ", method)
+				t.Fatalf("%s: two models of the same profiles differ", method)
 			}
 			if !(p.UtilizationLow <= p.Utilization && p.Utilization <= p.UtilizationHigh && p.UtilizationLow >= 0 && p.UtilizationHigh <= 1) ||
 				!(0 <= p.MemoryLow && p.MemoryLow <= p.MemoryBytes && p.MemoryBytes <= p.MemoryHigh) {
@@ -129,83 +112,37 @@ func TestTheSameProfilesMakeTheSameModel(t *testing.T) {
 	}
 }
 
-func TestDamagedModelsAreRefused(t *testing.T) {
-	m, err := utilization.Train(drawn(20, 0.1), utilization.Settings{Trees: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*utilization.Model){
-		"another version":        func(m *utilization.Model) { m.Version++ },
-		"a tree without nodes":   func(m *utilization.Model) { m.Memory.Trees[0] = nil },
-		"a tree with a ring":     func(m *utilization.Model) { m.Utilization.Trees[1][0].Below = 0; m.Utilization.Trees[1][0].Beyond = 1 },
-		"a node that is nowhere": func(m *utilization.Model) { m.Utilization.Trees[1][0].Below = 1 << 20 },
-		"a column that is not":   func(m *utilization.Model) { m.Utilization.Trees[1][0].Column = 99 },
-		"no gains":               func(m *utilization.Model) { m.Utilization.Gains = nil },
-	} {
-		broken, err := utilization.Read(good)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(broken)
-		document, err := json.Marshal(broken)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := utilization.Read(document); err == nil {
-			t.Errorf("%s was read", name)
-		}
-	}
-	if _, err := utilization.Read([]byte("{")); err == nil {
-		t.Error("half a document was read")
-	}
-}
-
 func TestTheColumnThatDecidesIsImportant(t *testing.T) {
-	for _, method := range []string{utilization.Forest} {
-		m, err := utilization.Train(drawn(150, 0.02), settings(method))
-		if err != nil {
-			t.Fatal(err)
+	m, err := utilization.Train(drawn(150, 0.02), utilization.Forest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, total := m.Importances(), 0.0
+	for i, one := range list {
+		total += one.Share
+		if i > 0 && one.Share > list[i-1].Share {
+			t.Error("they are not in order")
 		}
-		list, total := m.Importances(), 0.0
-		for i, one := range list {
-			total += one.Share
-			if i > 0 && one.Share > list[i-1].Share {
-				t.Error("they are not in order")
-			}
-		}
-		if list[0].Name != "operations a layer" || math.Abs(total-1) > 1e-9 {
-			t.Errorf("%s: %+v, together %g", method, list, total)
-		}
+	}
+	if list[0].Name != "operations a layer" || math.Abs(total-1) > 1e-9 {
+		t.Errorf("%+v, together %g", list, total)
 	}
 }
 
 func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 	good := drawn(8, 0.1)
-	for want, change := range map[string]func([]utilization.Sample) ([]utilization.Sample, utilization.Settings){
-		"at least 5": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
-			return s[:4], utilization.Settings{}
-		},
-		"must be a share": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+	for want, change := range map[string]func([]utilization.Sample) []utilization.Sample{
+		"at least 5": func(s []utilization.Sample) []utilization.Sample { return s[:4] },
+		"must be a share": func(s []utilization.Sample) []utilization.Sample {
 			s[3].Utilization = math.NaN()
-			return s, utilization.Settings{}
+			return s
 		},
-		"negative": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
+		"negative": func(s []utilization.Sample) []utilization.Sample {
 			s[2].MemoryBytes = -1
-			return s, utilization.Settings{}
-		},
-		"neither": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
-			return s, utilization.Settings{Method: "oracle"}
-		},
-		"may be negative": func(s []utilization.Sample) ([]utilization.Sample, utilization.Settings) {
-			return s, utilization.Settings{Trees: -1}
+			return s
 		},
 	} {
-		samples, settings := change(append([]utilization.Sample(nil), good...))
-		if _, err := utilization.Train(samples, settings); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := utilization.Train(change(append([]utilization.Sample(nil), good...)), utilization.Forest); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -164,14 +164,14 @@ func (s *server) learn(ctx context.Context) <-chan struct{} {
 		defer close(ended)
 		often := time.NewTicker(learnEvery)
 		defer often.Stop()
-		for {
+		for { // at once, as models are not stored
+			if err := s.studies.Learn(ctx); err != nil && ctx.Err() == nil {
+				s.process.options.Logger.Error("learn from trainings on GPUs", "error", err)
+			}
 			select {
 			case <-ctx.Done():
 				return
 			case <-often.C:
-				if err := s.studies.Learn(ctx); err != nil && ctx.Err() == nil {
-					s.process.options.Logger.Error("learn from trainings on GPUs", "error", err)
-				}
 			}
 		}
 	}()
