@@ -3,7 +3,6 @@ package pool
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare/packing"
@@ -77,7 +76,7 @@ func (r *Room) join(place int, id trial.ID, share GPUShare) {
 
 // GPUFor is the GPU that a trial with the share gets, with what it takes there:
 // an idle one, else the first on which it fits beside the trials that are there
-// (packing.Proactive). joins says that others are there.
+// (packing.Place). joins says that others are there.
 func (r Room) GPUFor(share GPUShare) (place int, taken GPUShare, joins, fits bool) {
 	job := packing.Job{Utilization: share.Utilization, MemoryBytes: share.MemoryBytes}
 	if job.MemoryBytes <= 0 && share.MemoryPart > 0 {
@@ -85,23 +84,23 @@ func (r Room) GPUFor(share GPUShare) (place int, taken GPUShare, joins, fits boo
 	}
 	settings := packing.Settings{}
 	if share.Refuses != nil {
-		settings.Refuses = func(_, resident string) bool { return share.Refuses(trial.ID(resident)) }
+		settings.Refuses = func(resident string) bool { return share.Refuses(trial.ID(resident)) }
 	}
 	if share.Prefers != nil {
-		settings.Prefers = func(_, resident string) float64 { return share.Prefers(trial.ID(resident)) }
+		settings.Prefers = func(resident string) float64 { return share.Prefers(trial.ID(resident)) }
 	}
-	placed := packing.Proactive([]packing.Job{job}, r.packable(share, job.MemoryBytes), settings)
-	if len(placed) == 0 {
+	gpus, places := r.packable(share, job.MemoryBytes)
+	at, fits := packing.Place(job, gpus, settings)
+	if !fits {
 		return 0, share, false, false
 	}
-	place, _ = strconv.Atoi(placed[0].GPU) // it is one of ours
+	place = places[at]
 	return place, share.on(r.GPUBytes(place)), !slices.Contains(r.GPUs, place), true
 }
 
 // packable are the GPUs that no trial has for itself, as the packing sees them:
 // of their memory that much is free for a job that says it needs so much.
-func (r Room) packable(share GPUShare, says int64) []packing.GPU {
-	var gpus []packing.GPU
+func (r Room) packable(share GPUShare, says int64) (gpus []packing.GPU, places []int) {
 	free := func(place int, taken int64) int64 {
 		bytes := r.GPUBytes(place)
 		if bytes == 0 {
@@ -113,16 +112,16 @@ func (r Room) packable(share GPUShare, says int64) []packing.GPU {
 		if share.Joins {
 			break
 		}
-		gpus = append(gpus, packing.GPU{Name: strconv.Itoa(place), FreeBytes: free(place, 0)})
+		gpus, places = append(gpus, packing.GPU{FreeBytes: free(place, 0)}), append(places, place)
 	}
 	for _, one := range r.Shared {
-		gpu := packing.GPU{Name: strconv.Itoa(one.Place), Utilization: one.Utilization, FreeBytes: free(one.Place, one.MemoryBytes), Jobs: len(one.Trials), Closed: one.Closed}
+		gpu := packing.GPU{Utilization: one.Utilization, FreeBytes: free(one.Place, one.MemoryBytes), Jobs: len(one.Trials), Closed: one.Closed}
 		for _, id := range one.Trials {
 			gpu.Residents = append(gpu.Residents, string(id))
 		}
-		gpus = append(gpus, gpu)
+		gpus, places = append(gpus, gpu), append(places, one.Place)
 	}
-	return gpus
+	return gpus, places
 }
 
 // sharerCores is how many cores a trial with a share of a GPU keeps busy, if its

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 )
 
@@ -42,16 +42,16 @@ func week(seed uint64) (replay.Cluster, []replay.Job) {
 // everyPolicy has all that there are, in combinations.
 func everyPolicy(jobs []replay.Job, seed uint64) []replay.Policy {
 	list := []replay.Policy{policies.FirstFit(), policies.Spread(seed), policies.Anywhere(seed), policies.Heats(policies.Recorded(jobs), 0.7),
-		policies.HeatsMoving(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.HeatsExchanging(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.Fair(), policies.Packed(packing.Settings{}), policies.Packed(packing.Settings{MostUtilization: 1.5}), policies.Watched(packing.Settings{})}
+		policies.HeatsMoving(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.HeatsExchanging(policies.Recorded(jobs), 0.5, 60, placement.Settings{}), policies.Fair(), policies.Packed(packed.Settings{}), policies.Packed(packed.Settings{MostUtilization: 1.5}), policies.Watched(packed.Settings{})}
 	for _, rule := range []replay.Preemption{replay.Resumes, replay.Repeats} {
 		policy := policies.FirstFit()
 		policy.Name, policy.Order, policy.Preemption = fmt.Sprint("preemption ", rule), replay.ByPriority, rule
 		list = append(list, policy)
-		policy = policies.Packed(packing.Settings{})
+		policy = policies.Packed(packed.Settings{})
 		policy.Name, policy.Preemption = fmt.Sprint("shared, preemption ", rule), rule
 		list = append(list, policy)
 	}
-	knob := policies.Packed(packing.Settings{})
+	knob := policies.Packed(packed.Settings{})
 	knob.Name, knob.Knob, knob.Every = "shared, knob", always(2), 60
 	deflated := policies.FirstFit()
 	deflated.Name, deflated.Order, deflated.Drop = "deflated", replay.ByPriority, []float64{0.3, 0.1}

@@ -3,9 +3,9 @@ package replay_test
 import (
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 )
 
 // In the order in which they came, the long job begins when the short ones have
@@ -25,7 +25,7 @@ func TestTheLongestGoesFirst(t *testing.T) {
 	}{
 		{"as they came", jobs(asTheyAre), policies.FirstFit(), 29},
 		{"the longest first", jobs(asTheyAre), policies.LongestFirst(policies.FirstFit()), 20},
-		{"packed, alone", jobs(asTheyAre), policies.LongestFirst(policies.Packed(packing.Settings{MostUtilization: 0.1})), 20},
+		{"packed, alone", jobs(asTheyAre), policies.LongestFirst(policies.Packed(packed.Settings{MostUtilization: 0.1})), 20},
 		{"priorities come before", jobs(func(list []replay.Job) { list[0].Priority, list[1].Priority = 1, 1 }), policies.LongestFirst(policies.FirstFit()), 29},
 	} {
 		o := play(t, cluster(1, 2), one.jobs, one.policy, replay.Settings{})

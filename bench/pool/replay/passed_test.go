@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 )
 
 // TestPackingStarvesNobody: small jobs keep two machines of two GPUs full for ever, and
@@ -26,7 +26,7 @@ func TestPackingStarvesNobody(t *testing.T) {
 				small.Utilization, small.Profile = 0.3, large.Profile
 				jobs = append(jobs, small)
 			}
-			o := play(t, cluster(2, 2), jobs, policies.Packed(packing.Settings{MostPassed: bound}), replay.Settings{})
+			o := play(t, cluster(2, 2), jobs, policies.Packed(packed.Settings{MostPassed: bound}), replay.Settings{})
 			for _, one := range o.Ended {
 				if one.Name == "large" {
 					waited[bound] = one.Waited

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 )
 
@@ -163,7 +163,7 @@ func TestJobsOnOneGPU(t *testing.T) {
 	c := cluster(1, 1)
 	c.Types[0].GPUMemoryBytes = 10
 	t.Run("two halves do not disturb each other", func(t *testing.T) {
-		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.Packed(packing.Settings{}), replay.Settings{})
+		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.Packed(packed.Settings{}), replay.Settings{})
 		near(t, "the makespan", o.Makespan, 100, exact)
 		near(t, "the utilization", o.Utilization, 1, exact)
 	})
@@ -174,14 +174,14 @@ func TestJobsOnOneGPU(t *testing.T) {
 	})
 	t.Run("recorded slowdown", func(t *testing.T) {
 		slowdown := func(_ string, jobs []*replay.Job) []float64 { return []float64{0.5, 0.8} }
-		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.Packed(packing.Settings{}), replay.Settings{Slowdown: slowdown})
+		o := play(t, c, []replay.Job{half("a", 5), half("b", 5)}, policies.Packed(packed.Settings{}), replay.Settings{Slowdown: slowdown})
 		near(t, "the makespan", o.Makespan, 125+(100-62.5), exact)
 		near(t, "the joules", o.Energy.Work, 200*50, exact)
 	})
 	t.Run("what runs out of memory runs alone later", func(t *testing.T) {
 		big := half("big", 6)
 		big.Told = &replay.Claim{Utilization: 0.5, GPUMemoryBytes: 4}
-		o := play(t, c, []replay.Job{half("a", 6), big}, policies.Packed(packing.Settings{}), replay.Settings{OutOfMemorySeconds: 20})
+		o := play(t, c, []replay.Job{half("a", 6), big}, policies.Packed(packed.Settings{}), replay.Settings{OutOfMemorySeconds: 20})
 		near(t, "the makespan", o.Makespan, 200, exact)
 		if o.OutOfMemory != 1 {
 			t.Errorf("%d jobs ran out of memory, want 1", o.OutOfMemory)
@@ -194,13 +194,13 @@ func TestJobsOnOneGPU(t *testing.T) {
 			job.Utilization = 0.1
 			jobs = append(jobs, job)
 		}
-		o := play(t, c, jobs, policies.Packed(packing.Settings{}), replay.Settings{})
+		o := play(t, c, jobs, policies.Packed(packed.Settings{}), replay.Settings{})
 		near(t, "the makespan", o.Makespan, 200, exact)
 	})
 	t.Run("watched alone first, then moved together", func(t *testing.T) {
 		two := cluster(1, 2)
 		jobs := []replay.Job{half("a", 0), half("b", 0), half("c", 0)}
-		o := play(t, two, jobs, policies.Watched(packing.Settings{}), replay.Settings{Move: placement.Prediction{Seconds: 5, Joules: 7}})
+		o := play(t, two, jobs, policies.Watched(packed.Settings{}), replay.Settings{Move: placement.Prediction{Seconds: 5, Joules: 7}})
 		// a joins b after a minute and loses 5 s; c has its GPU from then on.
 		near(t, "the makespan", o.Makespan, 160, exact)
 		if o.Migrations != 1 || o.Energy.Moves != 7 {

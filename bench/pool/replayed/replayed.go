@@ -14,11 +14,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	poolreplay "github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 )
 
@@ -187,9 +187,9 @@ func (f replayFlags) policiesFor(jobs []poolreplay.Job) ([]poolreplay.Policy, er
 		case "fair":
 			list = append(list, policies.Fair())
 		case "packed":
-			list = append(list, f.ordered(policies.Packed(packing.Settings{MostUtilization: f.sharedTo})))
+			list = append(list, f.ordered(policies.Packed(packed.Settings{MostUtilization: f.sharedTo})))
 		case "watched":
-			list = append(list, policies.Watched(packing.Settings{MostUtilization: f.sharedTo}))
+			list = append(list, policies.Watched(packed.Settings{MostUtilization: f.sharedTo}))
 		case "first-fit", "priority", "preemptive", "restarting", "deflated", "standby":
 			list = append(list, f.inOrder(name))
 		default:

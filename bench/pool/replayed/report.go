@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"html/template"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	poolreplay "github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -63,7 +65,7 @@ func writeReport(path string, answer replayAnswer, table string) error {
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	err = page.Execute(file, map[string]any{"Trace": answer.Trace, "Table": table, "Drawings": drawings})
+	err = page.Execute(file, map[string]any{"Trace": filepath.Base(answer.Trace), "Table": table, "Drawings": drawings})
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
@@ -101,7 +103,7 @@ func drawn(one poolreplay.Outcome) drawing {
 			d.Rows[place].Bars = append(d.Rows[place].Bars, drawnBar{From: 140 + x(span.From), Wide: max(0.5, x(span.To)-x(span.From)), Says: fmt.Sprintf("job %s, %s, %s", span.Job, format.Count(len(span.GPUs), "GPU"), format.Seconds(span.To-span.From))})
 		}
 	}
-	slices.SortFunc(d.Rows, func(a, b drawnRow) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortFunc(d.Rows, func(a, b drawnRow) int { return strings.Compare(a.Name, b.Name) })
 	for i := range d.Rows {
 		d.Rows[i].At = 4 + float64(i)*barHeight*1.5
 	}

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
 	"github.com/tandem-tune/tandem/bench/pool/replay/trace"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 )
 
@@ -280,22 +280,22 @@ func (s *scene) ways() []sharingWay {
 		return func(a, b string) float64 { return sum(kindOf(a), kindOf(b)) }
 	}
 	// As in the paper, any number of jobs may pass one that waits.
-	packed := func(settings packing.Settings) replay.Policy {
+	pack := func(settings packed.Settings) replay.Policy {
 		settings.MostPassed = -1
 		return policies.Packed(settings)
 	}
 	add("slots", 1, policies.FirstFit())
-	add("reactive", 3, policies.Watched(packing.Settings{}))
-	add("proactive", 3, packed(packing.Settings{}))
+	add("reactive", 3, policies.Watched(packed.Settings{}))
+	add("proactive", 3, pack(packed.Settings{}))
 	pairs := func(name string, sum func(a, b string) float64) {
-		add("two at most, "+name+" pairs alone decide", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum)}))
-		add("the same, best companion by "+name+" pairs", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum), Prefers: preferring(sum)}))
-		add("the same, only "+name+" pairs that gain much", 2, packed(packing.Settings{MostUtilization: 2, Refuses: refusing(sum, muchSum), Prefers: preferring(sum)}))
+		add("two at most, "+name+" pairs alone decide", 2, pack(packed.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum)}))
+		add("the same, best companion by "+name+" pairs", 2, pack(packed.Settings{MostUtilization: 2, Refuses: refusing(sum, leastSum), Prefers: preferring(sum)}))
+		add("the same, only "+name+" pairs that gain much", 2, pack(packed.Settings{MostUtilization: 2, Refuses: refusing(sum, muchSum), Prefers: preferring(sum)}))
 	}
 	if s.sum != nil {
 		refuses := refusing(s.sum, leastSum)
-		add("proactive, pairs refused that lose", 3, packed(packing.Settings{Refuses: refuses}))
-		add("the same, utilizations up to 1.5", 3, packed(packing.Settings{MostUtilization: 1.5, Refuses: refuses}))
+		add("proactive, pairs refused that lose", 3, pack(packed.Settings{Refuses: refuses}))
+		add("the same, utilizations up to 1.5", 3, pack(packed.Settings{MostUtilization: 1.5, Refuses: refuses}))
 		pairs("predicted", s.sum)
 	}
 	pairs("true", s.measured)

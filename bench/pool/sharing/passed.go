@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 )
 
 // crowding is how much more work arrives than slots could do: packing has to help.
@@ -33,7 +33,7 @@ func (m mix) passed(jobs, runs int) error {
 				return err
 			}
 			s.spreadOut(uint64(run)) //nolint:gosec // a small number
-			o, err := s.play(sharingWay{policies.Packed(packing.Settings{MostPassed: bound.mostPassed}), 3})
+			o, err := s.play(sharingWay{policies.Packed(packed.Settings{MostPassed: bound.mostPassed}), 3})
 			if err != nil {
 				return err
 			}

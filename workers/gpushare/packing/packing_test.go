@@ -13,97 +13,82 @@ import (
 
 const gigabyte = int64(1) << 30
 
-func job(name string, utilization float64, gigabytes int64) packing.Job {
-	return packing.Job{Name: name, Utilization: utilization, MemoryBytes: gigabytes * gigabyte}
+func job(utilization float64, gigabytes int64) packing.Job {
+	return packing.Job{Name: "job", Utilization: utilization, MemoryBytes: gigabytes * gigabyte}
 }
 
-func gpus(n int) []packing.GPU {
-	var list []packing.GPU
-	for i := range n {
-		list = append(list, packing.GPU{Name: fmt.Sprintf("g%d", i), FreeBytes: 10 * gigabyte})
-	}
-	return list
+func shared(utilization float64, gigabytes int64, residents ...string) packing.GPU {
+	return packing.GPU{Utilization: utilization, FreeBytes: gigabytes * gigabyte, Jobs: len(residents), Residents: residents}
 }
 
-// said is placements as "job@gpu".
-func said(placements []packing.Placement) string {
-	var list []string
-	for _, one := range placements {
-		mark := ""
-		if one.Alone {
-			mark = "!"
-		}
-		list = append(list, one.Job+"@"+one.GPU+mark)
-	}
-	return strings.Join(list, " ")
-}
-
-// likes prefers the pairs that are named, "waiting resident".
-func likes(pairs ...string) func(waiting, resident string) float64 {
-	return func(waiting, resident string) float64 {
-		if slices.Contains(pairs, waiting+" "+resident) {
-			return 2
-		}
-		return 1
-	}
-}
-
-func TestProactive(t *testing.T) {
-	apart := func(a, b string) bool { return a == "c" && b == "a" }
+func TestPlace(t *testing.T) {
 	for name, one := range map[string]struct {
-		waiting  []packing.Job
+		job      packing.Job
 		gpus     []packing.GPU
 		settings packing.Settings
-		want     string
+		want     int // -1: none
 	}{
-		"the largest first, small ones fill the gaps": {
-			[]packing.Job{job("c", 0.2, 1), job("b", 0.6, 1), job("a", 0.7, 1), job("d", 0.3, 1)}, gpus(2), packing.Settings{}, "a@g0 b@g1 d@g0 c@g1",
-		},
-		"idle GPUs first": {[]packing.Job{job("a", 0.2, 1), job("b", 0.2, 1)}, gpus(2), packing.Settings{}, "a@g0 b@g1"},
-		"three at most": {
-			[]packing.Job{job("a", 0.1, 1), job("b", 0.1, 1), job("c", 0.1, 1), job("d", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0 b@g0 c@g0",
-		},
-		"two, where that is the bound": {
-			[]packing.Job{job("a", 0.1, 1), job("b", 0.1, 1), job("c", 0.1, 1)}, gpus(1), packing.Settings{MostJobs: 2}, "a@g0 b@g0",
-		},
-		"memory":            {[]packing.Job{job("a", 0.3, 6), job("b", 0.3, 6), job("c", 0.3, 4)}, gpus(1), packing.Settings{}, "a@g0 c@g0"},
-		"a half and a half": {[]packing.Job{job("a", 0.5, 1), job("b", 0.5, 1)}, gpus(1), packing.Settings{}, "a@g0 b@g0"},
-		"above one where that is asked for": {
-			[]packing.Job{job("a", 0.9, 1), job("b", 0.5, 1)}, gpus(1), packing.Settings{MostUtilization: 1.5}, "a@g0 b@g0",
-		},
-		"alone above the bound": {[]packing.Job{job("a", 0.9, 1)}, gpus(1), packing.Settings{MostUtilization: 0.8}, "a@g0"},
-		"a pair that is refused": {
-			[]packing.Job{job("a", 0.3, 1), job("b", 0.2, 1), job("c", 0.1, 1)}, gpus(1), packing.Settings{Refuses: apart}, "a@g0 b@g0",
-		},
-		"nothing is known of it: alone, and nothing joins": {
-			[]packing.Job{job("a", math.NaN(), 1), job("b", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0!",
-		},
-		"a need that is not known": {[]packing.Job{job("a", 0.2, 0), job("b", 0.1, 1)}, gpus(1), packing.Settings{}, "a@g0!"},
-		"the best companion": {
-			[]packing.Job{job("a", 0.7, 1), job("b", 0.6, 1), job("c", 0.2, 1), job("d", 0.1, 1)}, gpus(2), packing.Settings{Prefers: likes("c b", "d a")}, "a@g0 b@g1 c@g1 d@g0",
-		},
-		"the worst companion counts": {
-			[]packing.Job{job("a", 0.3, 1), job("b", 0.25, 1), job("c", 0.2, 1), job("d", 0.1, 1)}, gpus(2),
-			packing.Settings{Prefers: likes("c a", "d a", "d b")}, "a@g0 b@g1 c@g0 d@g1",
-		},
-		"beside what runs": {
-			[]packing.Job{job("a", 0.5, 1), job("b", 0.3, 1)},
-			[]packing.GPU{{Name: "g", Jobs: 1, Utilization: 0.6, FreeBytes: gigabyte}}, packing.Settings{}, "b@g",
-		},
-		"not beside what is observed": {
-			[]packing.Job{job("a", 0.1, 1)}, []packing.GPU{{Name: "g", Jobs: 1, FreeBytes: gigabyte, Closed: true}}, packing.Settings{}, "",
-		},
-		"too large for any": {[]packing.Job{job("a", 0.1, 11)}, gpus(2), packing.Settings{}, ""},
-		"nothing":           {nil, nil, packing.Settings{}, ""},
+		"an idle one first":      {job(0.2, 1), []packing.GPU{shared(0.1, 5, "a"), shared(0, 5)}, packing.Settings{}, 1},
+		"else beside others":     {job(0.2, 1), []packing.GPU{shared(0.9, 5, "a"), shared(0.8, 5, "b"), shared(0, 5, "c")}, packing.Settings{}, 1},
+		"a half and a half":      {job(0.5, 1), []packing.GPU{shared(0.5, 5, "a")}, packing.Settings{}, 0},
+		"above one if asked for": {job(0.5, 1), []packing.GPU{shared(0.9, 5, "a")}, packing.Settings{MostUtilization: 1.5}, 0},
+		"three at most":          {job(0.1, 1), []packing.GPU{shared(0.3, 5, "a", "b", "c"), shared(0.3, 5, "a", "b")}, packing.Settings{}, 1},
+		"two if that is said":    {job(0.1, 1), []packing.GPU{shared(0.3, 5, "a", "b"), shared(0.3, 5, "a")}, packing.Settings{MostJobs: 2}, 1},
+		"the memory":             {job(0.1, 6), []packing.GPU{shared(0, 5), shared(0.3, 6, "a")}, packing.Settings{}, 1},
+		"too large for any":      {job(0.1, 11), []packing.GPU{shared(0, 10), shared(0.3, 10, "a")}, packing.Settings{}, -1},
+		"alone above the bound":  {job(0.9, 1), []packing.GPU{shared(0, 5)}, packing.Settings{MostUtilization: 0.8}, 0},
+		"unknown: only alone":    {job(math.NaN(), 1), []packing.GPU{shared(0.1, 5, "a")}, packing.Settings{}, -1},
+		"a need not known":       {job(0.2, 0), []packing.GPU{shared(0.1, 5, "a"), shared(0, 5)}, packing.Settings{}, 1},
+		"not what is observed":   {job(0.1, 1), []packing.GPU{{FreeBytes: gigabyte, Jobs: 1, Closed: true}}, packing.Settings{}, -1},
+		"not what is refused": {job(0.1, 1), []packing.GPU{shared(0.1, 5, "a", "b"), shared(0.1, 5, "c")}, packing.Settings{
+			Refuses: func(resident string) bool { return resident == "b" },
+		}, 1},
+		"the best worst companion": {job(0.1, 1), []packing.GPU{shared(0.1, 5, "aaa", "b"), shared(0.1, 5, "cc"), shared(0.1, 5, "dd")}, packing.Settings{
+			Prefers: func(resident string) float64 { return float64(len(resident)) },
+		}, 1},
+		"nothing": {job(0.1, 1), nil, packing.Settings{}, -1},
 	} {
-		if got := said(packing.Proactive(one.waiting, one.gpus, one.settings)); got != one.want {
-			t.Errorf("%s: %q, want %q", name, got, one.want)
+		if at, fits := packing.Place(one.job, one.gpus, one.settings); fits != (one.want >= 0) || fits && at != one.want {
+			t.Errorf("%s: %d, %v, want %d", name, at, fits, one.want)
+		}
+	}
+}
+
+// TestWhatSharesAGPUFits holds the package's invariant for random GPUs, whatever is told
+// of the job.
+func TestWhatSharesAGPUFits(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		one := job(random.Float64(), 1+random.Int64N(8))
+		if random.IntN(8) == 0 {
+			one.Utilization = []float64{math.NaN(), -1, 2, math.Inf(1)}[random.IntN(4)]
+		}
+		var gpus []packing.GPU
+		for range 1 + random.IntN(8) {
+			gpu := packing.GPU{FreeBytes: 12 * gigabyte, Closed: random.IntN(8) == 0}
+			for k := range random.IntN(4) {
+				gpu.Jobs, gpu.Utilization, gpu.FreeBytes, gpu.Residents = gpu.Jobs+1, gpu.Utilization+0.3, gpu.FreeBytes-2*gigabyte, append(gpu.Residents, fmt.Sprint(k))
+			}
+			gpus = append(gpus, gpu)
+		}
+		at, fits := packing.Place(one, gpus, packing.Settings{Refuses: func(resident string) bool { return resident == "2" }})
+		idle := slices.ContainsFunc(gpus, func(g packing.GPU) bool { return g.Jobs == 0 && !g.Closed && g.FreeBytes >= one.MemoryBytes })
+		if !fits {
+			if idle {
+				t.Fatalf("seed %d: it waits while a GPU is idle", seed)
+			}
+			continue
+		}
+		gpu := gpus[at]
+		joins := gpu.Jobs > 0
+		if gpu.Closed || one.MemoryBytes > gpu.FreeBytes || joins && (idle || !one.Known() || gpu.Utilization+one.Utilization > 1+1e-6 || gpu.Jobs > 2 || slices.Contains(gpu.Residents, "2")) {
+			t.Fatalf("seed %d: %+v is put on %+v", seed, one, gpu)
 		}
 	}
 }
 
 func TestAJobThatRanOutOfMemoryComesBack(t *testing.T) {
-	one := job("a", 0.5, 4)
+	one := job(0.5, 4)
 	again, err := packing.Resubmit(one, 6*gigabyte, 16*gigabyte)
 	if err != nil || again.MemoryBytes != 6*gigabyte*5/4 {
 		t.Fatalf("%d bytes, %v", again.MemoryBytes, err)
@@ -113,8 +98,8 @@ func TestAJobThatRanOutOfMemoryComesBack(t *testing.T) {
 			t.Fatalf("after %d more rounds: %v", rounds, err)
 		}
 	}
-	if got := said(packing.Proactive([]packing.Job{again, job("b", 0.1, 1)}, []packing.GPU{{Name: "g", FreeBytes: 16 * gigabyte}}, packing.Settings{})); got != "a@g" {
-		t.Errorf("with all of the memory as its need: %s", got)
+	if _, fits := packing.Place(again, []packing.GPU{shared(0.1, 15, "a")}, packing.Settings{}); fits {
+		t.Error("with all of the memory as its need it shares a GPU")
 	}
 	if _, err := packing.Resubmit(again, 16*gigabyte, 16*gigabyte); err == nil || !strings.Contains(err.Error(), "smaller batch") {
 		t.Errorf("what can never fit is said: %v", err)
@@ -124,133 +109,9 @@ func TestAJobThatRanOutOfMemoryComesBack(t *testing.T) {
 	}
 }
 
-// drawn is a random site.
-func drawn(random *rand.Rand) (waiting []packing.Job, site []packing.GPU, settings packing.Settings) {
-	for i := range 1 + random.IntN(30) {
-		one := job(fmt.Sprintf("j%d", i), random.Float64(), 1+random.Int64N(8))
-		switch random.IntN(10) {
-		case 0:
-			one.Utilization = []float64{math.NaN(), -1, 2, math.Inf(1)}[random.IntN(4)]
-		case 1:
-			one.MemoryBytes = 0
-		}
-		waiting = append(waiting, one)
-	}
-	for i := range 1 + random.IntN(8) {
-		gpu := packing.GPU{Name: fmt.Sprintf("g%d", i), FreeBytes: 12 * gigabyte, Closed: random.IntN(8) == 0}
-		for k := range random.IntN(3) {
-			gpu.Jobs++
-			gpu.Utilization += 0.3
-			gpu.FreeBytes -= 2 * gigabyte
-			gpu.Residents = append(gpu.Residents, fmt.Sprintf("r%d-%d", i, k))
-		}
-		site = append(site, gpu)
-	}
-	settings = packing.Settings{MostJobs: random.IntN(4), MostUtilization: []float64{0, 0.7, 1.3}[random.IntN(3)]}
-	if random.IntN(2) == 0 {
-		settings.Refuses = func(a, b string) bool { return (len(a)+len(b))%2 == 1 }
-	}
-	if random.IntN(2) == 0 {
-		settings.Prefers = func(a, b string) float64 { return float64(len(a) - len(b)) }
-	}
-	return waiting, site, settings
-}
-
-// TestWhatSharesAGPUFits holds the package's invariant for random sites,
-// whatever is told of the jobs.
-func TestWhatSharesAGPUFits(t *testing.T) {
-	for seed := range uint64(2000) {
-		waiting, site, settings := drawn(rand.New(rand.NewPCG(seed, 1)))
-		if fault := check(waiting, site, settings, packing.Proactive(waiting, site, settings)); fault != "" {
-			t.Fatalf("seed %d: %s", seed, fault)
-		}
-	}
-}
-
-func check(waiting []packing.Job, site []packing.GPU, settings packing.Settings, placed []packing.Placement) string {
-	jobs := map[string]packing.Job{}
-	for _, one := range waiting {
-		jobs[one.Name] = one
-	}
-	most, bound := settings.MostJobs, settings.MostUtilization
-	if most == 0 {
-		most = 3
-	}
-	if bound == 0 {
-		bound = 1
-	}
-	for _, gpu := range site {
-		closed := gpu.Closed
-		for _, one := range placed {
-			if one.GPU != gpu.Name {
-				continue
-			}
-			j, waits := jobs[one.Job]
-			if !waits {
-				return one.Job + " was placed twice, or does not wait"
-			}
-			delete(jobs, one.Job)
-			unknown := !(j.Utilization >= 0 && j.Utilization <= 1) || j.MemoryBytes <= 0
-			switch {
-			case closed:
-				return one.Job + " joins what must be alone on " + gpu.Name
-			case unknown && gpu.Jobs > 0:
-				return one.Job + ", of which nothing is known, is not alone"
-			case j.MemoryBytes > gpu.FreeBytes:
-				return one.Job + " has not the memory that it needs"
-			case gpu.Jobs > 0 && gpu.Utilization+j.Utilization > bound+1e-6:
-				return fmt.Sprintf("%s makes it %g of %g", one.Job, gpu.Utilization+j.Utilization, bound)
-			case gpu.Jobs > 0 && gpu.Jobs+1 > most:
-				return fmt.Sprintf("%d jobs on %s", gpu.Jobs+1, gpu.Name)
-			case settings.Refuses != nil && slices.ContainsFunc(gpu.Residents, func(r string) bool { return settings.Refuses(one.Job, r) }):
-				return one.Job + " is beside what it must not be with"
-			}
-			gpu.Jobs++
-			gpu.FreeBytes -= max(j.MemoryBytes, 0)
-			gpu.Residents = append(slices.Clone(gpu.Residents), one.Job)
-			if unknown {
-				gpu.Utilization++
-			} else {
-				gpu.Utilization += j.Utilization
-			}
-			closed = one.Alone
-		}
-	}
-	return ""
-}
-
-// TestNothingWaitsThatFitsAlone holds that an idle GPU stays idle only when no
-// waiting job has room on it, and that what is given is left as it was.
-func TestNothingWaitsThatFitsAlone(t *testing.T) {
-	for seed := range uint64(1000) {
-		waiting, site, settings := drawn(rand.New(rand.NewPCG(seed, 2)))
-		before := fmt.Sprint(waiting, site)
-		placed := packing.Proactive(waiting, site, settings)
-		if fmt.Sprint(waiting, site) != before {
-			t.Fatalf("seed %d: what was given was changed", seed)
-		}
-		for _, gpu := range site {
-			idle := gpu.Jobs == 0 && !gpu.Closed && !slices.ContainsFunc(placed, func(p packing.Placement) bool { return p.GPU == gpu.Name })
-			for _, one := range waiting {
-				starts := slices.ContainsFunc(placed, func(p packing.Placement) bool { return p.Job == one.Name })
-				if idle && !starts && one.MemoryBytes <= gpu.FreeBytes {
-					t.Fatalf("seed %d: %s waits while %s is idle", seed, one.Name, gpu.Name)
-				}
-			}
-		}
-	}
-}
-
-func ExampleProactive() {
-	waiting := []packing.Job{
-		{Name: "lstm", Utilization: 0.2, MemoryBytes: 2 << 30},
-		{Name: "resnet-50", Utilization: 0.75, MemoryBytes: 6 << 30},
-	}
-	gpus := []packing.GPU{{Name: "gpu-0", FreeBytes: 10 << 30}}
-	for _, one := range packing.Proactive(waiting, gpus, packing.Settings{}) {
-		fmt.Println(one.Job, "on", one.GPU)
-	}
-	// Output:
-	// resnet-50 on gpu-0
-	// lstm on gpu-0
+func ExamplePlace() {
+	gpus := []packing.GPU{{Utilization: 0.75, FreeBytes: 4 << 30, Jobs: 1}, {Utilization: 0.9, FreeBytes: 8 << 30, Jobs: 1}}
+	at, _ := packing.Place(packing.Job{Name: "lstm", Utilization: 0.2, MemoryBytes: 2 << 30}, gpus, packing.Settings{})
+	fmt.Println("beside the first:", at == 0)
+	// Output: beside the first: true
 }

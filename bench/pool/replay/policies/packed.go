@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 	"github.com/tandem-tune/tandem/workers/placement"
 )
 
@@ -16,12 +16,12 @@ import (
 // they predict as the jobs' Told. Those that need the most of a GPU go first.
 // What was passed by too many that came later goes first, and a GPU (or a machine, for
 // what cannot share) is kept for it. Memory is looked at where the types of machines say how much their GPUs have.
-func Packed(settings packing.Settings) replay.Policy {
+func Packed(settings packed.Settings) replay.Policy {
 	passes := func(gpus, jobs int) int {
 		settings.MostJobs = jobs
 		return settings.Passes(gpus)
 	}
-	return replay.Policy{Name: "packed", Chooser: packed{settings}, Shares: true, Order: ByUtilizationFirst, MostPassed: passes}
+	return replay.Policy{Name: "packed", Chooser: packing{settings}, Shares: true, Order: ByUtilizationFirst, MostPassed: passes}
 }
 
 // ByUtilizationFirst is the order of priorities, then of what is told of the
@@ -57,13 +57,13 @@ const observedSeconds = 60.0
 // what it uses is known when it has run for observedSeconds. Then it may
 // move to where it fits beside others that were watched, for the cost of a move,
 // while jobs wait for a GPU.
-func Watched(settings packing.Settings) replay.Policy {
+func Watched(settings packed.Settings) replay.Policy {
 	return replay.Policy{Name: "watched", Chooser: firstFit{}, Shares: true, Mover: merger{settings}, Every: observedSeconds}
 }
 
-type packed struct{ settings packing.Settings }
+type packing struct{ settings packed.Settings }
 
-func (p packed) Choose(state *replay.State, job *replay.Waiting) (replay.Spot, bool) {
+func (p packing) Choose(state *replay.State, job *replay.Waiting) (replay.Spot, bool) {
 	overdue := state.Overdue()
 	cleared, whose := state.Cleared(overdue)
 	if whose == job {
@@ -83,13 +83,13 @@ func (p packed) Choose(state *replay.State, job *replay.Waiting) (replay.Spot, b
 	settings := p.settings
 	settings.MostJobs = state.JobsPerGPU()
 	settings.MostPassed = state.MostPassed()
-	waiting := []packing.Job{waitingJob(state, job)}
+	waiting := []packed.Job{waitingJob(state, job)}
 	for _, one := range overdue {
 		if one != job && one.Shares() {
 			waiting = append(waiting, waitingJob(state, one))
 		}
 	}
-	for _, one := range packing.Proactive(waiting, gpus.gpus, settings) {
+	for _, one := range packed.Proactive(waiting, gpus.gpus, settings) {
 		if one.Job == job.Name {
 			return gpus.spot(one.GPU), true
 		}
@@ -98,7 +98,7 @@ func (p packed) Choose(state *replay.State, job *replay.Waiting) (replay.Spot, b
 }
 
 // waitingJob is a job that waits as packing sees it.
-func waitingJob(state *replay.State, job *replay.Waiting) packing.Job {
+func waitingJob(state *replay.State, job *replay.Waiting) packed.Job {
 	one := packable(job.Job, job.Claim())
 	one.Passed = state.Passed(job)
 	return one
@@ -106,13 +106,13 @@ func waitingJob(state *replay.State, job *replay.Waiting) packing.Job {
 
 // packable is a job as packing sees it. Where memory is not looked at it is told
 // that the job needs next to none.
-func packable(job *replay.Job, claim replay.Claim) packing.Job {
-	return packing.Job{Name: job.Name, Utilization: claim.Utilization, MemoryBytes: max(1, claim.GPUMemoryBytes)}
+func packable(job *replay.Job, claim replay.Claim) packed.Job {
+	return packed.Job{Name: job.Name, Utilization: claim.Utilization, MemoryBytes: max(1, claim.GPUMemoryBytes)}
 }
 
 // shelf is the GPUs that packing chooses from, each named by its place.
 type shelf struct {
-	gpus  []packing.GPU
+	gpus  []packed.GPU
 	spots []replay.Spot
 	free  map[int]placement.Resources // of the machines
 }
@@ -124,7 +124,7 @@ func (s *shelf) add(state *replay.State, at int, claim func(*replay.Job) replay.
 	}
 	s.free[at] = state.Free(at)
 	for gpu := range state.GPUs(at) {
-		one := packing.GPU{Name: strconv.Itoa(len(s.gpus)), FreeBytes: state.Type(at).GPUMemoryBytes, MemoryBytes: state.Type(at).GPUMemoryBytes}
+		one := packed.GPU{Name: strconv.Itoa(len(s.gpus)), FreeBytes: state.Type(at).GPUMemoryBytes, MemoryBytes: state.Type(at).GPUMemoryBytes}
 		if one.FreeBytes == 0 {
 			one.FreeBytes = math.MaxInt64
 		}
@@ -146,7 +146,7 @@ func (s *shelf) spot(name string) replay.Spot {
 }
 
 // merger moves jobs that were watched together.
-type merger struct{ settings packing.Settings }
+type merger struct{ settings packed.Settings }
 
 // Moves makes room for as many jobs as wait: it takes jobs that are alone and
 // were watched, those that use the most of a GPU first, and puts them beside
@@ -185,14 +185,14 @@ func (m merger) Moves(state *replay.State) []replay.Move {
 
 // join finds a place beside others for a job that is alone on its GPU, unless
 // another was put there meanwhile, and notes it.
-func (s *shelf) join(state *replay.State, one *replay.Running, settings packing.Settings) (replay.Spot, bool) {
+func (s *shelf) join(state *replay.State, one *replay.Running, settings packed.Settings) (replay.Spot, bool) {
 	needs := one.Needs
 	needs.GPUs = 0
 	own := slices.IndexFunc(s.spots, func(spot replay.Spot) bool { return spot.Machine == one.Machine && spot.GPUs[0] == one.GPUs[0] })
 	if s.gpus[own].Jobs > 1 {
 		return replay.Spot{}, false
 	}
-	var others []packing.GPU
+	var others []packed.GPU
 	for i, gpu := range s.gpus {
 		at := s.spots[i].Machine
 		room := at == one.Machine || s.free[at].Holds(needs)
@@ -201,7 +201,7 @@ func (s *shelf) join(state *replay.State, one *replay.Running, settings packing.
 		}
 	}
 	use := packable(one.Job, replay.Claim{Utilization: one.Utilization, GPUMemoryBytes: one.GPUMemoryBytes})
-	placed := packing.Proactive([]packing.Job{use}, others, settings)
+	placed := packed.Proactive([]packed.Job{use}, others, settings)
 	if len(placed) == 0 {
 		return replay.Spot{}, false
 	}

@@ -1,40 +1,40 @@
-package packing_test
+package packed_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/tandem-tune/tandem/workers/gpushare/packing"
+	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"pgregory.net/rapid"
 )
 
 func TestWhatWasPassedTooOftenGoesFirst(t *testing.T) {
-	passed := func(one packing.Job, times int) packing.Job {
+	passed := func(one packed.Job, times int) packed.Job {
 		one.Passed = times
 		return one
 	}
-	shared := func(name string, jobs int) packing.GPU {
-		return packing.GPU{Name: name, Jobs: jobs, Utilization: 0.3 * float64(jobs), FreeBytes: 5 * gigabyte, MemoryBytes: 10 * gigabyte}
+	shared := func(name string, jobs int) packed.GPU {
+		return packed.GPU{Name: name, Jobs: jobs, Utilization: 0.3 * float64(jobs), FreeBytes: 5 * gigabyte, MemoryBytes: 10 * gigabyte}
 	}
 	big, small, tiny := job("big", 0.9, 1), job("small", 0.2, 1), job("tiny", 0.1, 1)
 	for name, one := range map[string]struct {
-		waiting  []packing.Job
-		gpus     []packing.GPU
-		settings packing.Settings
+		waiting  []packed.Job
+		gpus     []packed.GPU
+		settings packed.Settings
 		want     string
 	}{
-		"not yet":              {[]packing.Job{passed(big, 5), small}, []packing.GPU{shared("a", 1), shared("b", 2)}, packing.Settings{}, "small@a"},
-		"a GPU is kept":        {[]packing.Job{passed(big, 6), small}, []packing.GPU{shared("a", 1), shared("b", 2)}, packing.Settings{}, "small@b"},
-		"and no other":         {[]packing.Job{passed(big, 6), small, tiny}, []packing.GPU{shared("a", 2), shared("b", 1)}, packing.Settings{}, "small@a"},
-		"only one":             {[]packing.Job{passed(big, 6), passed(job("huge", 1, 1), 7), small}, []packing.GPU{shared("a", 1), shared("b", 1)}, packing.Settings{}, "small@b"},
-		"not one too small":    {[]packing.Job{passed(job("big", 0.9, 12), 6), small}, []packing.GPU{shared("a", 1), {Name: "b", Jobs: 2, Utilization: 0.6, FreeBytes: 5 * gigabyte, MemoryBytes: 16 * gigabyte}}, packing.Settings{}, "small@a"},
-		"a small one first":    {[]packing.Job{big, passed(small, 3)}, gpus(1), packing.Settings{}, "small@g0"},
-		"as in the paper":      {[]packing.Job{big, passed(small, 3)}, gpus(1), packing.Settings{MostPassed: -1}, "big@g0"},
-		"a bound of one's own": {[]packing.Job{big, passed(small, 1)}, gpus(1), packing.Settings{MostPassed: 1}, "small@g0"},
-		"never passed":         {[]packing.Job{big, small}, gpus(0), packing.Settings{}, ""},
+		"not yet":              {[]packed.Job{passed(big, 5), small}, []packed.GPU{shared("a", 1), shared("b", 2)}, packed.Settings{}, "small@a"},
+		"a GPU is kept":        {[]packed.Job{passed(big, 6), small}, []packed.GPU{shared("a", 1), shared("b", 2)}, packed.Settings{}, "small@b"},
+		"and no other":         {[]packed.Job{passed(big, 6), small, tiny}, []packed.GPU{shared("a", 2), shared("b", 1)}, packed.Settings{}, "small@a"},
+		"only one":             {[]packed.Job{passed(big, 6), passed(job("huge", 1, 1), 7), small}, []packed.GPU{shared("a", 1), shared("b", 1)}, packed.Settings{}, "small@b"},
+		"not one too small":    {[]packed.Job{passed(job("big", 0.9, 12), 6), small}, []packed.GPU{shared("a", 1), {Name: "b", Jobs: 2, Utilization: 0.6, FreeBytes: 5 * gigabyte, MemoryBytes: 16 * gigabyte}}, packed.Settings{}, "small@a"},
+		"a small one first":    {[]packed.Job{big, passed(small, 3)}, gpus(1), packed.Settings{}, "small@g0"},
+		"as in the paper":      {[]packed.Job{big, passed(small, 3)}, gpus(1), packed.Settings{MostPassed: -1}, "big@g0"},
+		"a bound of one's own": {[]packed.Job{big, passed(small, 1)}, gpus(1), packed.Settings{MostPassed: 1}, "small@g0"},
+		"never passed":         {[]packed.Job{big, small}, gpus(0), packed.Settings{}, ""},
 	} {
-		if got := said(packing.Proactive(one.waiting, one.gpus, one.settings)); got != one.want {
+		if got := said(packed.Proactive(one.waiting, one.gpus, one.settings)); got != one.want {
 			t.Errorf("%s: %q, want %q", name, got, one.want)
 		}
 	}
@@ -42,22 +42,22 @@ func TestWhatWasPassedTooOftenGoesFirst(t *testing.T) {
 
 // house is GPUs on which jobs run for a number of rounds each, and what waits.
 type house struct {
-	gpus    []packing.GPU
+	gpus    []packed.GPU
 	running map[string]resident
-	waiting []packing.Job
+	waiting []packed.Job
 	came    map[string]int
 	rounds  map[string]int
 }
 
 type resident struct {
-	job  packing.Job
+	job  packed.Job
 	gpu  int
 	ends int
 }
 
 // round ends what has run for long enough, and starts what packing places. It says
 // what started.
-func (h *house) round(now int, settings packing.Settings) (started []string) {
+func (h *house) round(now int, settings packed.Settings) (started []string) {
 	for name, one := range h.running {
 		if one.ends <= now {
 			gpu := &h.gpus[one.gpu]
@@ -70,9 +70,9 @@ func (h *house) round(now int, settings packing.Settings) (started []string) {
 			delete(h.running, name)
 		}
 	}
-	for _, one := range packing.Proactive(h.waiting, h.gpus, settings) {
-		at := slices.IndexFunc(h.gpus, func(g packing.GPU) bool { return g.Name == one.GPU })
-		place := slices.IndexFunc(h.waiting, func(j packing.Job) bool { return j.Name == one.Job })
+	for _, one := range packed.Proactive(h.waiting, h.gpus, settings) {
+		at := slices.IndexFunc(h.gpus, func(g packed.GPU) bool { return g.Name == one.GPU })
+		place := slices.IndexFunc(h.waiting, func(j packed.Job) bool { return j.Name == one.Job })
 		job := h.waiting[place]
 		h.waiting = slices.Delete(h.waiting, place, place+1)
 		h.running[job.Name] = resident{job, at, now + h.rounds[job.Name]}
@@ -94,13 +94,13 @@ func (h *house) round(now int, settings packing.Settings) (started []string) {
 // that is watched.
 type crowded struct {
 	gpus    int
-	watched packing.Job
-	others  []packing.Job
+	watched packed.Job
+	others  []packed.Job
 	length  []int // rounds that the others run for, in turn
 }
 
 // starts plays so many rounds and says in which the watched job starts, or -1.
-func (c crowded) starts(settings packing.Settings, rounds int) int {
+func (c crowded) starts(settings packed.Settings, rounds int) int {
 	h := &house{gpus: gpus(c.gpus), running: map[string]resident{}, came: map[string]int{"watched": 10}, rounds: map[string]int{"watched": 1}}
 	for now := range rounds {
 		for len(h.waiting) < 3*c.gpus+1 {
@@ -127,11 +127,11 @@ func TestNoJobWaitsForever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count, longest := rapid.IntRange(1, 4).Draw(t, "GPUs"), rapid.IntRange(1, 6).Draw(t, "rounds")
 		c := crowded{gpus: count, watched: job("watched", rapid.Float64Range(0, 1).Draw(t, "utilization"), rapid.Int64Range(1, 10).Draw(t, "memory"))}
-		c.others = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) packing.Job {
+		c.others = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) packed.Job {
 			return job("", rapid.Float64Range(0, 1).Draw(t, "utilization"), rapid.Int64Range(1, 10).Draw(t, "memory"))
 		}), 1, 8).Draw(t, "others")
 		c.length = rapid.SliceOfN(rapid.IntRange(1, longest), 8, 8).Draw(t, "lengths")
-		settings := packing.Settings{MostPassed: rapid.IntRange(0, 12).Draw(t, "bound")}
+		settings := packed.Settings{MostPassed: rapid.IntRange(0, 12).Draw(t, "bound")}
 		// At most so many were there before it, or have passed it; each of them, one after
 		// the other, waits in the worst case for three others that go on for as long as any.
 		before := 3*count + 1 + max(settings.Passes(count), 1)
@@ -141,11 +141,11 @@ func TestNoJobWaitsForever(t *testing.T) {
 		}
 	})
 	// Without a bound one that needs a whole GPU starves.
-	c := crowded{gpus: 1, watched: job("watched", 1, 10), others: []packing.Job{job("", 0.3, 3)}, length: []int{1, 2, 3}}
-	if at := c.starts(packing.Settings{MostPassed: -1}, 500); at >= 0 {
+	c := crowded{gpus: 1, watched: job("watched", 1, 10), others: []packed.Job{job("", 0.3, 3)}, length: []int{1, 2, 3}}
+	if at := c.starts(packed.Settings{MostPassed: -1}, 500); at >= 0 {
 		t.Errorf("without a bound it starts in round %d: this shows nothing", at)
 	}
-	if at := c.starts(packing.Settings{MostPassed: 12}, 500); at < 0 {
+	if at := c.starts(packed.Settings{MostPassed: 12}, 500); at < 0 {
 		t.Error("with a bound it does not start either")
 	}
 }

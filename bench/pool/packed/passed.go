@@ -1,8 +1,10 @@
-package packing
+package packed
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tandem-tune/tandem/workers/gpushare/packing"
 )
 
 // Passes is how many jobs that came later may start before one that waits, on so
@@ -12,7 +14,11 @@ func (s Settings) Passes(gpus int) int {
 	if s.MostPassed != 0 {
 		return max(-1, s.MostPassed)
 	}
-	return s.complete().MostJobs * max(1, gpus)
+	jobs := s.MostJobs
+	if jobs <= 0 {
+		jobs = packing.MostJobs
+	}
+	return jobs * max(1, gpus)
 }
 
 // Overdue reports whether a job was passed as often as may be.
@@ -42,7 +48,7 @@ func (s *site) turns(jobs []Job) (overdue, others []Job) {
 func (s *site) keep(job Job) {
 	best := -1
 	for at, gpu := range s.gpus {
-		if gpu.MemoryBytes > 0 && job.MemoryBytes > gpu.MemoryBytes {
+		if whole := s.names[at].MemoryBytes; whole > 0 && job.MemoryBytes > whole {
 			continue
 		}
 		if best < 0 || gpu.Jobs < s.gpus[best].Jobs {
