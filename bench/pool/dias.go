@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/bench/pool/queueing"
 	"github.com/tandem-tune/tandem/workers/approximation"
-	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 // setting is a row of the tables: the jobs that come, lowest class first, and

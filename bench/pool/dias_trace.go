@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/pool/queueing"
 	"github.com/tandem-tune/tandem/workers/approximation"
-	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 // recorded is a trace of jobs: when they come and what they take.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tandem-tune/tandem/bench/pool/queueing"
 	"github.com/tandem-tune/tandem/workers/approximation"
-	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 // load is a part of a story: jobs of two classes that come at random for so long.

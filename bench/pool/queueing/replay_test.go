@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tandem-tune/tandem/bench/pool/queueing"
 	"github.com/tandem-tune/tandem/workers/approximation"
-	"github.com/tandem-tune/tandem/workers/approximation/queueing"
 )
 
 func near(t *testing.T, what string, got, want, share float64) {
