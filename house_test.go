@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"inference_emu/graph/graphtest":  {"inference_emu/graph", "internal/problem"},
 	"inference_emu/device":           {"internal/problem"},
 	"inference_emu/batching":         {"internal/problem"},
-	"inference_emu/backend":          {"internal/problem", "inference_emu/graph", "internal/nn", "internal/regression"},
+	"inference_emu/backend":          {"internal/problem", "inference_emu/graph", "internal/regression"},
 	"inference_emu/estimate":         {"inference_emu/graph", "internal/regression"},
 	"inference_emu/emulator":         {"internal/problem", "inference_emu/graph", "inference_emu/onnx", "profiler", "workers/sandbox/filter"},
 	"bench/edgetune/gather":          {"internal/problem", "inference_emu/batching"},

@@ -21,8 +21,6 @@ const (
 
 // Settings of a chooser; zeros are the defaults.
 type Settings struct {
-	// Predictor is [Stacked] by default.
-	Predictor Kind
 	// Exploration is [Greedy] by default.
 	Exploration Exploration
 	// Share is which part of the runs may be exploration, beyond one run of each
@@ -30,7 +28,6 @@ type Settings struct {
 	Share float64
 	// Window is how many runs of each backend are learned from; 1000 by default.
 	Window int
-	Seed   uint64
 }
 
 // Chooser learns from runs and chooses backends. It is not for several
@@ -39,7 +36,7 @@ type Chooser struct {
 	settings  Settings
 	profiles  []Profile
 	encoder   encoder
-	predictor Predictor
+	predictor *ridge
 	runs      []int // of each backend
 	learned   int
 	explored  int
@@ -49,9 +46,6 @@ type Chooser struct {
 func New(profiles []Profile, settings Settings) (*Chooser, error) {
 	if err := Check(profiles); err != nil {
 		return nil, err
-	}
-	if settings.Predictor == "" {
-		settings.Predictor = Stacked
 	}
 	if settings.Share == 0 {
 		settings.Share = 0.2
@@ -70,13 +64,12 @@ func New(profiles []Profile, settings Settings) (*Chooser, error) {
 		return nil, problem.New(problem.Invalid, "the share of exploration is %v (0 to 1 is possible), the window %d (1 and more)", settings.Share, settings.Window)
 	}
 	c := &Chooser{settings: settings, profiles: profiles, encoder: encoder{profiles}, runs: make([]int, len(profiles))}
-	shape := Shape{Backends: len(profiles), Condition: c.encoder.condition(), Window: settings.Window, Seed: settings.Seed}
+	shape := Shape{Backends: len(profiles), Condition: c.encoder.condition(), Window: settings.Window}
 	for m := range measures {
 		shape.Logarithmic = append(shape.Logarithmic, m.logarithmic())
 	}
-	var err error
-	c.predictor, err = NewPredictor(settings.Predictor, shape)
-	return c, err
+	c.predictor = newRidge(shape)
+	return c, nil
 }
 
 // Learn takes in runs, the oldest first. The first call learns its runs together,

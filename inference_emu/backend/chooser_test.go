@@ -60,7 +60,7 @@ func by(weights map[backend.Criterion]float64, limits map[backend.Criterion]floa
 }
 
 func TestPrioritiesDecide(t *testing.T) {
-	c := taught(t, backend.Settings{Predictor: backend.Ridge}, someRuns(rand.New(rand.NewPCG(1, 1)), 160))
+	c := taught(t, backend.Settings{}, someRuns(rand.New(rand.NewPCG(1, 1)), 160))
 	large := backend.Model{Operations: 3e9, Parameters: 3e7, WeightBytes: 1.2e8, Accuracy: 0.7}
 	small := backend.Model{Operations: 3e6, Parameters: 3e4, WeightBytes: 1.2e5, Accuracy: 0.7}
 	for _, one := range []struct {
@@ -131,7 +131,7 @@ func TestABackendThatNeverRanIsNotChosenForItsPrediction(t *testing.T) {
 	}
 	wishes := by(map[backend.Criterion]float64{"latency": 1}, nil)
 	for _, exploration := range []backend.Exploration{backend.Greedy, backend.Optimism} {
-		choice, err := taught(t, backend.Settings{Exploration: exploration, Predictor: backend.Ridge}, runs).Choose(runs[0].Model, backend.Request{}, wishes)
+		choice, err := taught(t, backend.Settings{Exploration: exploration}, runs).Choose(runs[0].Model, backend.Request{}, wishes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,18 +236,16 @@ func TestWhatRunsDoNotSayTheProfileMay(t *testing.T) {
 func TestChoicesFollowFromTheRuns(t *testing.T) {
 	runs := someRuns(rand.New(rand.NewPCG(3, 1)), 40)
 	model, wishes := someModel(rand.New(rand.NewPCG(4, 1))), by(map[backend.Criterion]float64{"latency": 1, "energy": 1}, nil)
-	for _, kind := range backend.Kinds() {
-		settings := backend.Settings{Predictor: kind, Exploration: backend.Optimism, Seed: 5}
-		first, err := taught(t, settings, runs).Choose(model, backend.Request{}, wishes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again := taught(t, settings, runs)
-		_, _ = again.Choose(someModel(rand.New(rand.NewPCG(5, 1))), backend.Request{Batch: 1}, wishes)
-		second, _ := again.Choose(model, backend.Request{}, wishes)
-		if one, two := text(t, first), text(t, second); one != two {
-			t.Errorf("%s: %s and %s", kind, one, two)
-		}
+	settings := backend.Settings{Exploration: backend.Optimism}
+	first, err := taught(t, settings, runs).Choose(model, backend.Request{}, wishes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := taught(t, settings, runs)
+	_, _ = again.Choose(someModel(rand.New(rand.NewPCG(5, 1))), backend.Request{Batch: 1}, wishes)
+	second, _ := again.Choose(model, backend.Request{}, wishes)
+	if one, two := text(t, first), text(t, second); one != two {
+		t.Errorf("%s and %s", one, two)
 	}
 }
 
@@ -264,7 +262,7 @@ func TestExplorationKeepsItsBudget(t *testing.T) {
 	for _, exploration := range []backend.Exploration{backend.Optimism} {
 		t.Run(string(exploration), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(6, 1))
-			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: exploration, Predictor: backend.Mean, Share: 0.1})
+			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: exploration, Share: 0.1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -299,44 +297,40 @@ func TestExplorationKeepsItsBudget(t *testing.T) {
 }
 
 func TestRegretFallsWithRuns(t *testing.T) {
-	for _, kind := range []backend.Kind{backend.Stacked, backend.Ridge, backend.MLP} {
-		t.Run(string(kind), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(7, 1))
-			c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Optimism, Predictor: kind, Share: 0.05})
-			if err != nil {
-				t.Fatal(err)
+	random := rand.New(rand.NewPCG(7, 1))
+	c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Optimism, Share: 0.05})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var early, late float64
+	for i := range 160 {
+		model, request := someModel(random), backend.Request{Batch: 1}
+		wishes := by(map[backend.Criterion]float64{"latency": random.Float64(), "energy": random.Float64()}, nil)
+		choice, err := c.Choose(model, request, wishes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, got := math.Inf(1), 0.0
+		for b, profile := range backend.Defaults() {
+			loss := wishes.Loss(backend.Judge(profile, model, request, truth(profile, model, 0).Values()))
+			least = min(least, loss)
+			if b == choice.Chosen {
+				got = loss
 			}
-			var early, late float64
-			for i := range 160 {
-				model, request := someModel(random), backend.Request{Batch: 1}
-				wishes := by(map[backend.Criterion]float64{"latency": random.Float64(), "energy": random.Float64()}, nil)
-				choice, err := c.Choose(model, request, wishes)
-				if err != nil {
-					t.Fatal(err)
-				}
-				least, got := math.Inf(1), 0.0
-				for b, profile := range backend.Defaults() {
-					loss := wishes.Loss(backend.Judge(profile, model, request, truth(profile, model, 0).Values()))
-					least = min(least, loss)
-					if b == choice.Chosen {
-						got = loss
-					}
-				}
-				if i < 30 {
-					early += (got - least) / 30
-				} else if i >= 110 {
-					late += (got - least) / 50
-				}
-				if err := c.Learn(backend.Run{Model: model, Request: request, Backend: choice.Backend, Explored: choice.Explored,
-					Measured: truth(backend.Defaults()[choice.Chosen], model, 0.03*random.NormFloat64())}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			t.Logf("mean regret of the first 30 %.3f, of the last 50 %.3f", early, late)
-			if late > 0.5*early {
-				t.Errorf("mean regret of the first 30 %.3f, of the last 50 %.3f", early, late)
-			}
-		})
+		}
+		if i < 30 {
+			early += (got - least) / 30
+		} else if i >= 110 {
+			late += (got - least) / 50
+		}
+		if err := c.Learn(backend.Run{Model: model, Request: request, Backend: choice.Backend, Explored: choice.Explored,
+			Measured: truth(backend.Defaults()[choice.Chosen], model, 0.03*random.NormFloat64())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("mean regret of the first 30 %.3f, of the last 50 %.3f", early, late)
+	if late > 0.5*early {
+		t.Errorf("mean regret of the first 30 %.3f, of the last 50 %.3f", early, late)
 	}
 }
 

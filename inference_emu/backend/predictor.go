@@ -1,12 +1,8 @@
 package backend
 
-import (
-	"math"
+import "math"
 
-	"github.com/tandem-tune/tandem/internal/problem"
-)
-
-// Row is a run as predictors see it.
+// Row is a run as the predictor sees it.
 type Row struct {
 	// Backend is the place of the run's backend.
 	Backend int
@@ -16,18 +12,7 @@ type Row struct {
 	Targets []float64
 }
 
-// Predictor is a regressor with several outputs that learns while it is used.
-type Predictor interface {
-	// Fit forgets everything and learns these runs, the oldest first.
-	Fit(rows []Row)
-	// Learn takes in one more run.
-	Learn(row Row)
-	// Predict gives for each target the expected value and its standard
-	// deviation for a new run; NaN for targets that no run has had.
-	Predict(features []float64) (mean, deviation []float64)
-}
-
-// Shape is what a predictor is made for.
+// Shape is what the predictor is made for.
 type Shape struct {
 	// Backends is how many there are: the first columns, of which one is 1.
 	Backends int
@@ -37,37 +22,6 @@ type Shape struct {
 	Logarithmic []bool
 	// Window is how many runs of each backend are kept.
 	Window int
-	// Seed makes all that is random.
-	Seed uint64
-}
-
-// Kind names a predictor.
-type Kind string
-
-// The predictors.
-const (
-	Stacked Kind = "stacked" // ridge, and a perceptron on what that leaves over
-	Ridge   Kind = "ridge"   // Bayesian linear regression of logarithms
-	MLP     Kind = "mlp"     // neural network, as in DOPE-ML
-	Mean    Kind = "mean"    // of what was seen on the backend
-)
-
-// Kinds are all predictors.
-func Kinds() []Kind { return []Kind{Stacked, Ridge, MLP, Mean} }
-
-// NewPredictor makes a predictor that knows nothing.
-func NewPredictor(kind Kind, shape Shape) (Predictor, error) {
-	switch kind {
-	case MLP:
-		return newOnline(shape), nil
-	case Stacked:
-		return newStacked(shape), nil
-	case Ridge:
-		return &ridge{shape: shape, memory: memory{window: shape.Window}}, nil
-	case Mean:
-		return &means{memory: memory{window: shape.Window}, outputs: len(shape.Logarithmic)}, nil
-	}
-	return nil, problem.New(problem.Invalid, "there is no predictor %q; the predictors are %v", kind, Kinds())
 }
 
 // memory keeps the newest runs of each backend. Older ones are forgotten

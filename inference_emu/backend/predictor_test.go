@@ -30,17 +30,10 @@ func world(random *rand.Rand, n int) []backend.Row {
 }
 
 func shape() backend.Shape {
-	return backend.Shape{Backends: 3, Condition: 3, Logarithmic: []bool{true, false, true}, Window: 1000, Seed: 7}
+	return backend.Shape{Backends: 3, Condition: 3, Logarithmic: []bool{true, false, true}, Window: 1000}
 }
 
-func predictor(t *testing.T, kind backend.Kind) backend.Predictor {
-	t.Helper()
-	p, err := backend.NewPredictor(kind, shape())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+func predictor() backend.Predictor { return backend.NewPredictor(shape()) }
 
 // absolute is the mean error of the first target.
 func absolute(p backend.Predictor, rows []backend.Row) float64 {
@@ -53,114 +46,79 @@ func absolute(p backend.Predictor, rows []backend.Row) float64 {
 }
 
 func TestLearningReducesTheError(t *testing.T) {
+	const most = 0.05
 	random := rand.New(rand.NewPCG(3, 4))
 	rows, test := world(random, 200), world(random, 100)
-	most := map[backend.Kind]float64{backend.MLP: 0.25, backend.Ridge: 0.05, backend.Stacked: 0.05, backend.Mean: 1.2}
-	for _, kind := range backend.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			p := predictor(t, kind)
-			var early float64
-			for i, row := range rows {
-				if i == 10 {
-					early = absolute(p, test)
-				}
-				p.Learn(row)
-			}
-			late := absolute(p, test)
-			t.Logf("after 10 runs %.3f, after 200 %.3f", early, late)
-			if late > most[kind] || (kind != backend.Mean && late > 0.7*early) {
-				t.Errorf("the error is %.3f after 10 runs and %.3f after 200, want at most %v", early, late, most[kind])
-			}
-			whole := predictor(t, kind)
-			whole.Fit(rows)
-			if got := absolute(whole, test); got > 1.3*most[kind] {
-				t.Errorf("fitted at once the error is %.3f", got)
-			}
-		})
-	}
-}
-
-// The network of the stack learns what lines cannot say.
-func TestTheStackLearnsCurves(t *testing.T) {
-	random := rand.New(rand.NewPCG(12, 13))
-	rows, test := world(random, 400), world(random, 100)
-	for _, list := range [][]backend.Row{rows, test} {
-		for i := range list {
-			list[i].Targets[0] += math.Sin(2 * list[i].Features[3])
+	p := predictor()
+	var early float64
+	for i, row := range rows {
+		if i == 10 {
+			early = absolute(p, test)
 		}
+		p.Learn(row)
 	}
-	line, stack := predictor(t, backend.Ridge), predictor(t, backend.Stacked)
-	line.Fit(rows)
-	stack.Fit(rows)
-	if one, other := absolute(line, test), absolute(stack, test); other > 0.5*one {
-		t.Errorf("the error of the line is %.3f, of the stack %.3f", one, other)
+	if late := absolute(p, test); late > most || late > 0.7*early {
+		t.Errorf("the error is %.3f after 10 runs and %.3f after 200, want at most %v", early, late, most)
+	}
+	whole := predictor()
+	whole.Fit(rows)
+	if got := absolute(whole, test); got > 1.3*most {
+		t.Errorf("fitted at once the error is %.3f", got)
 	}
 }
 
 func TestDeviationsAreOfTheSizeOfTheErrors(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	rows, test := world(random, 200), world(random, 200)
-	for _, kind := range backend.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			p := predictor(t, kind)
-			p.Fit(rows)
-			within := 0
-			for _, row := range test {
-				mean, deviation := p.Predict(row.Features)
-				if math.Abs(mean[0]-row.Targets[0]) < 2*deviation[0] {
-					within++
-				}
-			}
-			if within < 170 {
-				t.Errorf("only %d of 200 runs are within two deviations", within)
-			}
-		})
+	p := predictor()
+	p.Fit(rows)
+	within := 0
+	for _, row := range test {
+		mean, deviation := p.Predict(row.Features)
+		if math.Abs(mean[0]-row.Targets[0]) < 2*deviation[0] {
+			within++
+		}
+	}
+	if within < 170 {
+		t.Errorf("only %d of 200 runs are within two deviations", within)
 	}
 }
 
 func TestWhatNobodyMeasuredIsNotPredicted(t *testing.T) {
 	rows := world(rand.New(rand.NewPCG(1, 2)), 30)
-	for _, kind := range backend.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			p := predictor(t, kind)
-			if mean, _ := p.Predict(rows[0].Features); !math.IsNaN(mean[0]) {
-				t.Errorf("without any run %v is predicted", mean[0])
-			}
-			p.Fit(rows)
-			mean, deviation := p.Predict(rows[0].Features)
-			if !math.IsNaN(mean[2]) || !math.IsNaN(deviation[2]) {
-				t.Errorf("%v ± %v is predicted for a target without values", mean[2], deviation[2])
-			}
-			for o := range 2 {
-				if math.IsNaN(mean[o]) || !(deviation[o] > 0) {
-					t.Errorf("target %d: %v ± %v", o, mean[o], deviation[o])
-				}
-			}
-		})
+	p := predictor()
+	if mean, _ := p.Predict(rows[0].Features); !math.IsNaN(mean[0]) {
+		t.Errorf("without any run %v is predicted", mean[0])
+	}
+	p.Fit(rows)
+	mean, deviation := p.Predict(rows[0].Features)
+	if !math.IsNaN(mean[2]) || !math.IsNaN(deviation[2]) {
+		t.Errorf("%v ± %v is predicted for a target without values", mean[2], deviation[2])
+	}
+	for o := range 2 {
+		if math.IsNaN(mean[o]) || !(deviation[o] > 0) {
+			t.Errorf("target %d: %v ± %v", o, mean[o], deviation[o])
+		}
 	}
 }
 
 func TestTheSameRunsGiveTheSamePredictions(t *testing.T) {
 	rows := world(rand.New(rand.NewPCG(1, 2)), 60)
-	for _, kind := range backend.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			var answers [2][]float64
-			for i := range answers {
-				p := predictor(t, kind)
-				p.Fit(rows[:20])
-				for _, row := range rows[20:50] {
-					p.Learn(row)
-					p.Predict(row.Features) // asking changes nothing
-					if i == 1 {
-						p.Predict(rows[0].Features)
-					}
-				}
-				answers[i], _ = p.Predict(rows[55].Features)
+	var answers [2][]float64
+	for i := range answers {
+		p := predictor()
+		p.Fit(rows[:20])
+		for _, row := range rows[20:50] {
+			p.Learn(row)
+			p.Predict(row.Features) // asking changes nothing
+			if i == 1 {
+				p.Predict(rows[0].Features)
 			}
-			if !reflect.DeepEqual(answers[0][:2], answers[1][:2]) {
-				t.Errorf("%v and %v", answers[0], answers[1])
-			}
-		})
+		}
+		answers[i], _ = p.Predict(rows[55].Features)
+	}
+	if !reflect.DeepEqual(answers[0][:2], answers[1][:2]) {
+		t.Errorf("%v and %v", answers[0], answers[1])
 	}
 }
 
@@ -173,29 +131,19 @@ func TestTheWindowForgetsWhatIsNoLongerTrue(t *testing.T) {
 			rows[i].Targets[0] += math.Log(2)
 		}
 	}
-	for _, kind := range backend.Kinds() {
-		t.Run(string(kind), func(t *testing.T) {
-			var errors [2]float64
-			for i, window := range []int{1000, 60} {
-				s := shape()
-				s.Window = window
-				p, err := backend.NewPredictor(kind, s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.Fit(append(append([]backend.Row{}, old...), now[:200]...))
-				for _, row := range now[200:] {
-					p.Learn(row)
-				}
-				errors[i] = absolute(p, test)
-			}
-			if kind == backend.Mean {
-				return // its error is of the models, not of the drift
-			}
-			if errors[1] > 0.9*errors[0] {
-				t.Errorf("with all runs the error is %.3f, with the newest ones %.3f", errors[0], errors[1])
-			}
-		})
+	var errors [2]float64
+	for i, window := range []int{1000, 60} {
+		s := shape()
+		s.Window = window
+		p := backend.NewPredictor(s)
+		p.Fit(append(append([]backend.Row{}, old...), now[:200]...))
+		for _, row := range now[200:] {
+			p.Learn(row)
+		}
+		errors[i] = absolute(p, test)
+	}
+	if errors[1] > 0.9*errors[0] {
+		t.Errorf("with all runs the error is %.3f, with the newest ones %.3f", errors[0], errors[1])
 	}
 }
 
@@ -217,15 +165,13 @@ func TestTheWindowIsOfEachBackend(t *testing.T) {
 	} {
 		s := shape()
 		s.Window = 3
-		p, err := backend.NewPredictor(backend.Mean, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := backend.NewPredictor(s)
 		teach(p)
-		if mean, _ := p.Predict(rows[0].Features); mean[0] != 10 {
-			t.Errorf("%s: the mean of the newest three is %v, want 10", name, mean[0])
+		// The newest three of the first are 9 to 11; of the other there is one, at 100.
+		if mean, _ := p.Predict(rows[0].Features); math.Abs(mean[0]-10) > 5 {
+			t.Errorf("%s: of the newest three %v is predicted, want about 10", name, mean[0])
 		}
-		if mean, _ := p.Predict(rows[4].Features); mean[0] != 100 {
+		if mean, _ := p.Predict(rows[4].Features); mean[0] < 80 {
 			t.Errorf("%s: the run of the other backend was forgotten: %v", name, mean[0])
 		}
 	}
@@ -240,28 +186,15 @@ func TestRunsBetweenFitsAreLearned(t *testing.T) {
 			rows[i].Targets[0] += 1.5
 		}
 	}
-	for _, kind := range []backend.Kind{backend.Stacked, backend.MLP, backend.Ridge} {
-		t.Run(string(kind), func(t *testing.T) {
-			s := shape()
-			s.Window = 40
-			p, err := backend.NewPredictor(kind, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Fit(old)
-			before := absolute(p, test)
-			for _, row := range now {
-				p.Learn(row)
-			}
-			if after := absolute(p, test); after > 0.4*before {
-				t.Errorf("the error was %.3f and is %.3f", before, after)
-			}
-		})
+	s := shape()
+	s.Window = 40
+	p := backend.NewPredictor(s)
+	p.Fit(old)
+	before := absolute(p, test)
+	for _, row := range now {
+		p.Learn(row)
 	}
-}
-
-func TestThereAreOnlyTheNamedPredictors(t *testing.T) {
-	if _, err := backend.NewPredictor("oracle", shape()); err == nil {
-		t.Error("an unknown predictor was made")
+	if after := absolute(p, test); after > 0.4*before {
+		t.Errorf("the error was %.3f and is %.3f", before, after)
 	}
 }

@@ -33,11 +33,17 @@ type posterior struct {
 	noise   float64 // variance
 }
 
+func newRidge(shape Shape) *ridge {
+	return &ridge{shape: shape, memory: memory{window: shape.Window}}
+}
+
+// Fit forgets everything and learns these runs, the oldest first.
 func (r *ridge) Fit(rows []Row) {
 	r.memory.fill(rows)
 	r.seen, r.fitted, r.stale = len(rows), 0, len(rows) > 0
 }
 
+// Learn takes in one more run.
 func (r *ridge) Learn(row Row) {
 	r.memory.add(row)
 	r.seen++
@@ -46,6 +52,8 @@ func (r *ridge) Learn(row Row) {
 	}
 }
 
+// Predict gives for each target the expected value and its standard deviation for a
+// new run; NaN for targets that no run has had.
 func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
 	if r.stale {
 		r.refit()

@@ -70,7 +70,7 @@ func FuzzParseRuns(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := backend.New(backend.Defaults(), backend.Settings{Predictor: backend.Ridge, Exploration: backend.Optimism})
+		c, err := backend.New(backend.Defaults(), backend.Settings{Exploration: backend.Optimism})
 		if err != nil {
 			t.Fatal(err)
 		}

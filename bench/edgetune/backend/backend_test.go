@@ -59,7 +59,7 @@ func TestLearningBeatsOneBackendForAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned, err := method{settings: &backend.Settings{Predictor: backend.Ridge, Exploration: backend.Optimism, Share: 0.1}}.play(made, 1)
+	learned, err := method{settings: &backend.Settings{Exploration: backend.Optimism, Share: 0.1}}.play(made, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestRealRunsTeachMemoryAndUse(t *testing.T) {
 	}
 	var early, late [3]float64
 	for seed := range uint64(3) {
-		s, err := r.play(backend.Settings{Predictor: backend.Ridge, Exploration: backend.Optimism, Share: 0.1, Seed: seed})
+		s, err := r.play(backend.Settings{Exploration: backend.Optimism, Share: 0.1}, seed)
 		if err != nil {
 			t.Fatal(err)
 		}

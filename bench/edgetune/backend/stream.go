@@ -74,16 +74,10 @@ func methods() []method {
 		{name: "one backend, the best in hindsight", fixed: bestFixed},
 		{name: "the fastest (its latency known)", fixed: fastest},
 	}
-	add := func(kind backend.Kind, name string, exploration backend.Exploration, share float64) {
-		list = append(list, method{name: string(kind) + ", " + name, settings: &backend.Settings{Predictor: kind, Exploration: exploration, Share: share}})
-	}
-	for _, kind := range backend.Kinds() {
-		add(kind, "optimism", backend.Optimism, 0.1)
-	}
-	for _, kind := range []backend.Kind{backend.Stacked, backend.Ridge} {
-		add(kind, "greedy after one run each", backend.Optimism, 1e-9)
-	}
-	return list
+	return append(list,
+		method{name: "learned, optimism", settings: &backend.Settings{Exploration: backend.Optimism, Share: 0.1}},
+		method{name: "learned, greedy after one run each", settings: &backend.Settings{Exploration: backend.Optimism, Share: 1e-9}},
+	)
 }
 
 func bestFixed(t *task, requests []request, _ int, _ *rand.Rand) int {
@@ -125,9 +119,7 @@ func (m method) play(t *task, seed uint64) (s score, err error) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	choose := func(i int) (int, error) { return m.fixed(t, requests, i, random), nil }
 	if m.settings != nil {
-		settings := *m.settings
-		settings.Seed = seed
-		chooser, err := backend.New(t.profiles, settings)
+		chooser, err := backend.New(t.profiles, *m.settings)
 		if err != nil {
 			return s, err
 		}

@@ -24,9 +24,8 @@ type backendFlags struct {
 	accuracy                float64
 	rate, batch, inferences float64
 	pattern                 string
-	predictor, explore      string
+	explore                 string
 	window                  int
-	seed                    uint64
 	json                    bool
 }
 
@@ -69,10 +68,8 @@ unless a file describes others. docs/edge.md has the formats.`,
 	f.Float64Var(&flags.batch, "batch", 1, "inferences that are run together")
 	f.Float64Var(&flags.inferences, "inferences", 0, "inferences in a burst; 0 when not known")
 	f.StringVar(&flags.pattern, "pattern", string(backend.Periodic), "how requests come: periodic, event (independently) or bursty")
-	f.StringVar(&flags.predictor, "predictor", string(backend.Stacked), "what learns: "+nameList(backend.Kinds()))
 	f.StringVar(&flags.explore, "explore", string(backend.Greedy), "how to learn about other backends: none or optimism")
 	f.IntVar(&flags.window, "window", 1000, "how many of the newest runs of each backend to learn from")
-	f.Uint64Var(&flags.seed, "seed", 0, "makes what is random")
 	f.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	return command
 }
@@ -95,8 +92,7 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	chooser, err := backend.New(profiles, backend.Settings{Predictor: backend.Kind(f.predictor),
-		Exploration: backend.Exploration(f.explore), Window: f.window, Seed: f.seed})
+	chooser, err := backend.New(profiles, backend.Settings{Exploration: backend.Exploration(f.explore), Window: f.window})
 	if err != nil {
 		return term.Misuse("%w", err)
 	}

@@ -49,7 +49,6 @@ func TestEdgeBackend(t *testing.T) {
 		{"the cost is not known", []string{"--priority", "cost=1"}, 1, []string{"its profile has no cost_per_hour"}},
 		{"an unknown criterion", []string{"--priority", "beauty=1"}, 2, []string{"the criteria are latency, accuracy, energy, cost"}},
 		{"a limit the wrong way round", []string{"--limit", "accuracy<=0.7"}, 2, []string{"accuracy has a least value"}},
-		{"an unknown predictor", []string{"--predictor", "oracle"}, 2, []string{`no predictor "oracle"`}},
 		{"runs of backends that are not described", []string{"--backends", ""}, 2, []string{`the backend "cores"`, "runs.jsonl"}},
 		{"no rate below nothing", []string{"--rate", "-1"}, 2, []string{"rate"}},
 	} {
@@ -70,19 +69,17 @@ func TestEdgeBackend(t *testing.T) {
 
 func TestEdgeBackendForScripts(t *testing.T) {
 	model, backends, runs := backendFiles(t)
-	for _, kind := range backend.Kinds() {
-		var stdout, stderr bytes.Buffer
-		args := []string{"edge", "backend", "--json", "--predictor", string(kind), "--model", model, "--backends", backends, "--runs", runs}
-		if code := execute(t, args, &stdout, &stderr); code != 0 {
-			t.Fatalf("%s: code %d: %s", kind, code, &stderr)
-		}
-		var choice backend.Choice
-		if err := json.Unmarshal(stdout.Bytes(), &choice); err != nil {
-			t.Fatal(err)
-		}
-		if choice.Backend != "gpu" || len(choice.Options) != 2 || choice.Options[0].Runs != 40 {
-			t.Errorf("%s: %s", kind, &stdout)
-		}
+	var stdout, stderr bytes.Buffer
+	args := []string{"edge", "backend", "--json", "--model", model, "--backends", backends, "--runs", runs}
+	if code := execute(t, args, &stdout, &stderr); code != 0 {
+		t.Fatalf("code %d: %s", code, &stderr)
+	}
+	var choice backend.Choice
+	if err := json.Unmarshal(stdout.Bytes(), &choice); err != nil {
+		t.Fatal(err)
+	}
+	if choice.Backend != "gpu" || len(choice.Options) != 2 || choice.Options[0].Runs != 40 {
+		t.Errorf("%s", &stdout)
 	}
 }
 
