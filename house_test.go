@@ -191,7 +191,7 @@ var mayImport = map[string][]string{
 	"bench/pool":                     {"bench/pool/heats", "bench/pool/replayed", "bench/pool/sharing", "bench/pool/workers", "internal/protocol", "trial", "workers/pool", "e2e/unlike", "inference_emu/graph", "inference_emu/onnx", "workers/approximation", "bench/pool/queueing", "workers/forecast", "workers/gpushare/interference", "workers/gpushare/packing", "workers/placement", "workers/gpushare/utilization"},
 	"bench/pool/workers":             {"e2e/launch", "e2e/unlike"},
 	"bench/program":                  {},
-	"bench/pool/colocated":           {"internal/nn", "workers/gpushare/interference"},
+	"bench/pool/colocated":           {"internal/nn", "internal/regression"},
 	"bench/pool/sharing":             {"bench/pool/colocated", "inference_emu/graph", "inference_emu/onnx", "workers/gpushare", "workers/gpushare/interference", "bench/pool/packed", "workers/placement", "bench/pool/replay", "bench/pool/replay/policies", "bench/pool/replay/trace", "workers/gpushare/utilization"},
 	"bench/pool/replay":              {"workers/placement", "workers/pool"},
 	"bench/pool/queueing":            {"workers/approximation"},

@@ -86,8 +86,9 @@ type PoolGPUPairs struct {
 
 // GPUPairModel is a way to tell how fast two will be that share a GPU.
 type GPUPairModel struct {
-	// Basis is factors (by what each did beside others) or use (by what both use).
-	Basis string `json:"basis" enum:"factors,use" doc:"factors: from the slowdown of each with others; use: from what both use of the GPU"`
+	// Basis is factors (by what each did beside others) or mean (one was never seen beside
+	// others).
+	Basis string `json:"basis" enum:"factors,mean" doc:"factors: from the slowdown of each with others; mean: one was never measured with others, from what those do with the other"`
 	Pairs int    `json:"pairs" minimum:"0" doc:"pairs that it was learned from"`
 	// Off is how far speeds of hidden pairs were off, in parts of the speed alone, and
 	// PlainOff how far the mean of the others was.

@@ -234,15 +234,17 @@ func TestPairsThatWereNeverSeenAreTold(t *testing.T) {
 	if !(off < plain/2) || count == 0 {
 		t.Errorf("off by %.3f in the mean of %d, one speed for all by %.3f", off/float64(count), count, plain/float64(count))
 	}
-	// A kind that was never seen is told by what it uses, and one of which not even
-	// that is known is not.
-	stranger := kind(6)
-	stranger.Kind = "stranger"
-	if said, known := g.Colocated(stranger, kind(8)); !known || said.Basis != gpushare.ByUse || math.Abs(said.Own-speed(6, 8)) > 0.15 || !strings.Contains(said.String(), "an estimate from") {
-		t.Errorf("%+v (%v), want about %g", said, known, speed(6, 8))
+	// A kind that was never seen is told by what others do beside the other, and two
+	// such kinds are not.
+	mean := 0.0
+	for a := range kinds {
+		mean += speed(a, 8) / kinds
 	}
-	stranger.Utilization = 0
-	if said, known := g.Colocated(stranger, kind(8)); known {
+	stranger := gpushare.Training{Kind: "stranger"}
+	if said, known := g.Colocated(stranger, kind(8)); !known || said.Basis != gpushare.ByMean || math.Abs(said.Own-mean) > 0.15 || !strings.Contains(said.String(), "an estimate from") {
+		t.Errorf("%+v (%v), want about %g", said, known, mean)
+	}
+	if said, known := g.Colocated(stranger, gpushare.Training{Kind: "another"}); known {
 		t.Errorf("of nothing: %+v", said)
 	}
 }

@@ -2,6 +2,7 @@ package gpushare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,28 +14,29 @@ import (
 const (
 	Measured  = "seen"    // such two were seen together
 	ByFactors = "factors" // each was seen beside others: a table is completed
-	ByUse     = "use"     // by what both use of the GPU, from other pairs
+	ByMean    = "mean"    // one was never seen beside others: by what those do beside the other
 )
 
 const (
 	// seed is that of every model: what is the same is learned the same.
 	seed = 1
-	// leastForFactors and leastForUse are from how many pairs each of the two is
-	// learned at least. A pair of two kinds counts once for each of them.
-	leastForFactors, leastForUse = 8, 12
-	// parts is into how many the pairs are cut to hide them in turn.
+	// leastForFactors is from how many pairs factors are learned at least, and
+	// leastForMean from how many a kind that was never seen is told by them.
+	leastForFactors, leastForMean = 8, 12
+	// parts is into how many the pairs, or the kinds, are cut to hide them in turn.
 	parts = 5
 )
 
 // pairModels are what was learned of pairs; nil is not learned.
 type pairModels struct {
 	factors *interference.Factors
-	line    *interference.Line
+	// means says that kinds that were never seen are told too.
+	means bool
 	// in is in how many pairs a kind was; off is by how much the speeds of pairs
 	// that were hidden were wrong: for half of them by no more than that.
 	in                  map[string]int
 	pairs               int
-	factorsOff, lineOff float64
+	factorsOff, meanOff float64
 	told                []PairModel
 }
 
@@ -78,7 +80,7 @@ func (g *GPU) Pairs() PairSummary {
 // its speed alone.
 type Speeds struct {
 	Own, Other float64
-	// Basis is Measured, ByFactors or ByUse; only the first was measured. Off is by
+	// Basis is Measured, ByFactors or ByMean; only the first was measured. Off is by
 	// how much such speeds were wrong where they were hidden, for half of them,
 	// and Pairs from how many pairs that was learned.
 	Basis string
@@ -106,12 +108,11 @@ func (b Speeds) String() string {
 	case ByFactors:
 		return fmt.Sprintf("%s by what each did beside others (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
 	}
-	return fmt.Sprintf("%s by what both use of the GPU (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
+	return fmt.Sprintf("%s by what others did beside one of the two (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
 }
 
 // Colocated is how fast the two should be beside each other; false where nothing is
-// known of such two. Utilization and memory are asked only where the kinds were
-// never seen.
+// known of such two.
 func (g *GPU) Colocated(own, other Training) (Speeds, bool) {
 	t := &g.colocations
 	first, one := t.measured(own.Kind, other.Kind)
@@ -120,33 +121,35 @@ func (g *GPU) Colocated(own, other Training) (Speeds, bool) {
 		return Speeds{Own: first, Other: second, Basis: Measured, Pairs: 1}, true
 	}
 	p := t.models
+	if p.factors == nil {
+		return Speeds{}, false
+	}
 	// A kind that was in one pair only is known by nothing but that pair.
-	if p.factors != nil && p.in[own.Kind] > 1 && p.in[other.Kind] > 1 {
-		first, one = p.factors.Speed(own.Kind, other.Kind)
-		second, two = p.factors.Speed(other.Kind, own.Kind)
-		if one && two {
-			return Speeds{Own: clip(first), Other: clip(second), Basis: ByFactors, Off: p.factorsOff, Pairs: p.pairs}, true
+	name := func(of Training) string {
+		if p.in[of.Kind] > 1 {
+			return of.Kind
 		}
+		return ""
 	}
-	if p.line != nil && own.used() && other.used() {
-		first, second := p.line.Speed(own.use(), other.use()), p.line.Speed(other.use(), own.use())
-		return Speeds{Own: clip(first), Other: clip(second), Basis: ByUse, Off: p.lineOff, Pairs: p.pairs}, true
+	said := Speeds{Basis: ByFactors, Off: p.factorsOff, Pairs: p.pairs}
+	if name(own) == "" || name(other) == "" {
+		said.Basis, said.Off = ByMean, p.meanOff
 	}
-	return Speeds{}, false
+	first, one = p.factors.Speed(name(own), name(other))
+	second, two = p.factors.Speed(name(other), name(own))
+	if !one || !two || said.Basis == ByMean && !p.means {
+		return Speeds{}, false
+	}
+	said.Own, said.Other = clip(first), clip(second)
+	return said, true
 }
-
-func (a Training) used() bool { return a.Utilization > 0 && a.MemoryBytes > 0 }
 
 // clip holds that nobody is told to be faster beside another than alone.
 func clip(speed float64) float64 { return min(max(speed, 0), 1) }
 
-// use is what the training uses, as the line takes it.
-func (a Training) use() interference.Use {
-	return interference.Use{Utilization: min(1, a.Utilization), MemoryBytes: a.MemoryBytes}
-}
-
-// learnPairs learns factors, and a line where it is known what both use, and keeps
-// what tells hidden pairs better than the mean of the others.
+// learnPairs learns factors, where they tell hidden pairs better than the mean of the
+// others. It has them tell of kinds that were never seen, where that is so of hidden
+// kinds.
 func learnPairs(pairs []pair) pairModels {
 	p := pairModels{in: map[string]int{}, pairs: len(pairs)}
 	for _, one := range pairs {
@@ -155,32 +158,25 @@ func learnPairs(pairs []pair) pairModels {
 			p.in[one.kinds[1].Kind]++
 		}
 	}
-	used := slices.DeleteFunc(slices.Clone(pairs), func(one pair) bool { return !one.kinds[0].used() || !one.kinds[1].used() })
-	if len(pairs) >= leastForFactors {
-		off, plain := hide(pairs, func(rest []pair) (teller, error) {
-			factors, err := factorsOf(rest)
-			return func(own, other Training) (float64, bool) { return factors.Speed(own.Kind, other.Kind) }, err
-		})
-		if factors, err := factorsOf(pairs); err == nil && off < plain {
-			p.factors, p.factorsOff = factors, off
-			p.told = append(p.told, PairModel{ByFactors, len(pairs), off, plain})
-		}
+	if len(pairs) < leastForFactors {
+		return p
 	}
-	if len(used) >= leastForUse {
-		off, plain := hide(used, func(rest []pair) (teller, error) {
-			line, err := lineOf(rest)
-			return func(own, other Training) (float64, bool) { return line.Speed(own.use(), other.use()), true }, err
-		})
-		if line, err := lineOf(used); err == nil && off < plain {
-			p.line, p.lineOff = line, off
-			p.told = append(p.told, PairModel{ByUse, len(used), off, plain})
-		}
+	off, plain := hide(pairs, drawnPairs(pairs))
+	factors, err := factorsOf(pairs)
+	if err != nil || off >= plain {
+		return p
+	}
+	p.factors, p.factorsOff = factors, off
+	p.told = append(p.told, PairModel{ByFactors, len(pairs), off, plain})
+	if len(pairs) < leastForMean {
+		return p
+	}
+	if off, plain := hide(pairs, byKinds(pairs)); off < plain {
+		p.means, p.meanOff = true, off
+		p.told = append(p.told, PairModel{ByMean, len(pairs), off, plain})
 	}
 	return p
 }
-
-// teller is how fast one should be beside the other; false where that is not known.
-type teller func(own, other Training) (float64, bool)
 
 func factorsOf(pairs []pair) (*interference.Factors, error) {
 	var speeds []interference.Speed
@@ -194,44 +190,63 @@ func factorsOf(pairs []pair) (*interference.Factors, error) {
 	return interference.TrainFactors(speeds, seed)
 }
 
-func lineOf(pairs []pair) (*interference.Line, error) {
-	var seen []interference.Beside
-	for _, one := range pairs {
-		for k, kind := range one.kinds {
-			seen = append(seen, interference.Beside{Own: kind.use(), Other: one.kinds[1-k].use(), Speed: one.speeds[k]})
-		}
+// drawnPairs are the places of the pairs in parts that are drawn.
+func drawnPairs(pairs []pair) [][]int {
+	hidden := make([][]int, parts)
+	for at, i := range rand.New(rand.NewPCG(seed, 17)).Perm(len(pairs)) { //nolint:gosec // what is drawn has to repeat
+		hidden[at%parts] = append(hidden[at%parts], i)
 	}
-	return interference.TrainLine(seen)
+	return hidden
 }
 
-// hide predicts a part of the pairs from the others, in turn: the median of how
-// far the speeds are off, and of how far the mean of the others is.
-func hide(pairs []pair, learn func([]pair) (teller, error)) (off, plain float64) {
+// byKinds are the places of the pairs of a part of the kinds, in turn.
+func byKinds(pairs []pair) [][]int {
+	kinds := map[string]int{}
+	for _, one := range pairs {
+		kinds[one.kinds[0].Kind], kinds[one.kinds[1].Kind] = 0, 0
+	}
+	for at, kind := range slices.Sorted(maps.Keys(kinds)) {
+		kinds[kind] = at % parts
+	}
+	hidden := make([][]int, parts)
+	for i, one := range pairs {
+		first, second := kinds[one.kinds[0].Kind], kinds[one.kinds[1].Kind]
+		hidden[first] = append(hidden[first], i)
+		if second != first {
+			hidden[second] = append(hidden[second], i)
+		}
+	}
+	return hidden
+}
+
+// hide predicts parts of the pairs from the others, in turn: the median of how
+// far the speeds are off, and of how far the mean of the others is. Pairs of which
+// nothing is known then are left out.
+func hide(pairs []pair, hidden [][]int) (off, plain float64) {
 	var offs, plains []float64
-	order := rand.New(rand.NewPCG(seed, 17)).Perm(len(pairs)) //nolint:gosec // what is drawn has to repeat
-	for part := range parts {
-		var rest, hidden []pair
-		for at, i := range order {
-			if at%parts == part {
-				hidden = append(hidden, pairs[i])
-			} else {
-				rest = append(rest, pairs[i])
+	for _, part := range hidden {
+		var rest []pair
+		for i, one := range pairs {
+			if !slices.Contains(part, i) {
+				rest = append(rest, one)
 			}
 		}
-		say, err := learn(rest)
+		factors, err := factorsOf(rest)
 		if err != nil {
 			return math.Inf(1), 0
 		}
 		mean := meanSpeed(rest)
-		for _, one := range hidden {
-			for k, speed := range one.speeds {
-				said, known := say(one.kinds[k], one.kinds[1-k])
-				if !known {
-					said = mean
+		for _, i := range part {
+			for k, speed := range pairs[i].speeds {
+				said, known := factors.Speed(pairs[i].kinds[k].Kind, pairs[i].kinds[1-k].Kind)
+				if known {
+					offs, plains = append(offs, math.Abs(clip(said)-speed)), append(plains, math.Abs(mean-speed))
 				}
-				offs, plains = append(offs, math.Abs(clip(said)-speed)), append(plains, math.Abs(mean-speed))
 			}
 		}
+	}
+	if len(offs) == 0 {
+		return math.Inf(1), 0
 	}
 	slices.Sort(offs)
 	slices.Sort(plains)

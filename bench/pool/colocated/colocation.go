@@ -3,8 +3,6 @@ package colocated
 import (
 	"fmt"
 	"math"
-
-	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
 // Point is what a training uses in a slice of its time.
@@ -30,7 +28,7 @@ func (p Profile) At(completion float64) Point {
 }
 
 // mean is what the training uses in the mean.
-func (p Profile) mean() (m interference.Use) {
+func (p Profile) mean() (m use) {
 	n := float64(len(p.Points))
 	for _, one := range p.Points {
 		m.Utilization += one.Utilization / n

@@ -174,7 +174,7 @@ func gavelInterference(data string, runs int) error {
 			}
 		}
 	}
-	return nil
+	return gavelUnseen(all)
 }
 
 func (g *gavel) judge(name string, runs int) error {

@@ -3,7 +3,7 @@
 import { byId, fillRows, make, setText, show } from "./dom.js";
 import { bytes, count, nothing, number, several, share } from "./format.js";
 
-const ways = { factors: "the slowdown of each with others", use: "what both use of the GPU" };
+const ways = { factors: "the slowdown of each with others", mean: "what others do beside one of the two" };
 
 const part = (value) => number(value).toFixed(2);
 const below = (text) => make("span", { class: "sub" }, text);

@@ -1,3 +1,9 @@
+// Package interference answers: if two trainings share a GPU, how much slower does each
+// become?
+//
+// [Factors] complete the table of the pairs that were seen. What they are compared with,
+// a regression on what both use and networks over time among that, is in
+// bench/pool/colocated. It does no I/O and knows no clock.
 package interference
 
 import (
@@ -100,13 +106,15 @@ func (f *Factors) solve(kind int, seen []Speed, own bool) {
 	}
 }
 
-// Speed is how fast one kind should be beside another; false where one of them
-// was never seen in any pair.
+// Speed is how fast one kind should be beside another. One that was never seen in any
+// pair counts as all are in the mean; false where that is so of both.
 func (f *Factors) Speed(own, other string) (speed float64, known bool) {
-	a, first := f.kinds[own]
-	b, second := f.kinds[other]
-	if !first || !second {
-		return 0, false
+	suffers, presses := []float64{0, 1, 0, 0}, []float64{1, 0, 0, 0}
+	if at, seen := f.kinds[own]; seen {
+		suffers, known = f.own[at], true
 	}
-	return math.Exp(f.mean + regression.Dot(f.own[a], f.other[b])), true
+	if at, seen := f.kinds[other]; seen {
+		presses, known = f.other[at], true
+	}
+	return math.Exp(f.mean + regression.Dot(suffers, presses)), known
 }

@@ -52,8 +52,13 @@ func TestFactorsCompleteATable(t *testing.T) {
 	if !(off < 0.5*plain) {
 		t.Errorf("the error is %.4f, that of the mean %.4f", off, plain)
 	}
-	if _, known := f.Speed("0", "never"); known {
-		t.Error("a kind that was never seen is predicted")
+	if _, known := f.Speed("never", "neither"); known {
+		t.Error("two kinds that were never seen are predicted")
+	}
+	// Of a kind that was never seen it counts what the other does.
+	gentle, known := f.Speed("never", "0")
+	if harsh, too := f.Speed("never", "1"); !known || !too || gentle == harsh {
+		t.Errorf("beside two kinds one that was never seen has the speeds %g and %g", gentle, harsh)
 	}
 }
 

@@ -116,5 +116,5 @@ func shownBasis(basis string) string {
 	if basis == "factors" {
 		return "what each did beside others"
 	}
-	return "what both use of the GPU"
+	return "what others did beside one of the two"
 }
