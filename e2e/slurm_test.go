@@ -49,7 +49,7 @@ shapes:
 
 // TestSlurmRunsStudies: on a real Slurm a user writes "tandem launch slurm" and nothing
 // else. Workers start when trials wait, and end when none do; a trial whose worker is
-// preempted says so and goes on; a node without its GPUs is told; no token is in
+// preempted or whose node dies says so and goes on; a node without its GPUs is told; no token is in
 // anything that Slurm keeps.
 func TestSlurmRunsStudies(t *testing.T) {
 	t.Parallel()
@@ -120,6 +120,12 @@ func TestSlurmRunsStudies(t *testing.T) {
 		return strings.Contains(at.must("study", "trial", "first", "0", "--json"), "preempted by Slurm") &&
 			strings.Contains(at.must("study", "trial", "first", "1", "--json"), "preempted by Slurm")
 	})
+	until(t, "a trial on each node again", func() bool { return slices.Equal(leased("first"), []string{"n1", "n2"}) })
+	slurm.FailNode("n2")
+	lost := func(number string) bool {
+		return strings.Contains(at.must("study", "trial", "first", number, "--json"), "its node failed")
+	}
+	until(t, "a trial to say that its node failed", func() bool { return lost("0") || lost("1") })
 	write("go2", "")
 	write("go3", "")
 	until(t, "the study to end on new workers", func() bool {

@@ -85,9 +85,18 @@ func (s *leases) release(lease pool.Lease) {
 	}
 }
 
-// expire takes a trial from a worker that has not been heard of for a lease
-// term. Losing it and queueing it again are one transaction.
+// expire takes a trial from a worker that has not been heard of for a lease term.
 func (s *leases) expire(ctx context.Context, lease pool.Lease) error {
+	silent := func(t trial.Trial) (how string, explained, lost bool) {
+		// A heartbeat may have come while this tick was busy.
+		return "worker " + t.Worker + " was not heard of for a lease term", false, !s.allocator.Renewed(lease)
+	}
+	return s.lose(ctx, lease, silent)
+}
+
+// lose takes a trial from its worker, if why says so once the study is locked. Losing it
+// and queueing it again are one transaction.
+func (s *leases) lose(ctx context.Context, lease pool.Lease, why func(trial.Trial) (how string, explained, lost bool)) error {
 	r, t, err := s.sessions.LockedTrial(ctx, lease.Trial)
 	if problem.Is(err, problem.LeaseLost) || problem.Is(err, problem.NotFound) {
 		s.release(lease)
@@ -104,11 +113,12 @@ func (s *leases) expire(ctx context.Context, lease pool.Lease) error {
 		s.release(lease)
 		return nil
 	}
-	if s.allocator.Renewed(lease) {
-		return nil // a heartbeat came while this tick was busy
+	how, explained, lost := why(t)
+	if !lost {
+		return nil
 	}
 	tx := r.Begin()
-	if err := tx.Lose(t, "worker "+t.Worker+" was not heard of for a lease term"); err != nil {
+	if err := tx.Lose(t, how, explained); err != nil {
 		tx.Abandon()
 		if r.Broken != nil { // it waits for a server that can tell its search
 			s.release(lease)

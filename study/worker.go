@@ -1,7 +1,10 @@
 package study
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -10,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/allocator"
 )
 
 // RegisterWorker notes a worker and tells it the timing to keep. Workers are
@@ -18,7 +22,10 @@ import (
 // The worker then belongs to the caller: an id that belongs to another is a
 // conflict.
 func (s *Service) RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
-	if err := s.allocator.Register(access.CallerOf(ctx), registration); err != nil {
+	switch err := s.allocator.Register(access.CallerOf(ctx), registration); {
+	case errors.Is(err, allocator.ErrGone):
+		return protocol.Timing{}, problem.New(problem.Forbidden, "the job %s of this worker has ended, its launcher says: what still runs of it gets no trials", registration.Launch)
+	case err != nil:
 		return protocol.Timing{}, access.Deny(problem.New(problem.Conflict, "the worker id %q is taken: make another one", registration.ID))
 	}
 	s.gpus.Connect(s.allocator.GPUTypes())
@@ -44,6 +51,33 @@ func (s *Service) RemoveWorker(ctx context.Context, worker string) error {
 		s.options.Logger.Warn("the next tick tries again", "error", err)
 	}
 	return nil
+}
+
+// Gone takes at once what a worker holds whose job has ended, as the engine that ran it
+// knows, and forgets the worker. Should it still run, it is not heard: its writes are
+// refused, and it cannot register again.
+func (s *Service) Gone(ctx context.Context, worker string, told protocol.Gone) (protocol.GoneReply, error) {
+	held, err := s.allocator.Gone(access.CallerOf(ctx), worker, told.Launch)
+	switch {
+	case errors.Is(err, allocator.ErrGone):
+		return protocol.GoneReply{}, problem.WithFields("another worker is meant", []problem.Field{{Path: "launch", Message: "the worker did not register with this launch: GET /workers shows its own", Value: told.Launch}})
+	case err != nil:
+		return protocol.GoneReply{}, unspoken(worker, err)
+	}
+	own := context.WithoutCancel(access.WithCaller(registry.Unkeyed(ctx), access.Caller{}))
+	why := func(t trial.Trial) (how string, explained, lost bool) {
+		return fmt.Sprintf("worker %s is gone: %s", t.Worker, cmp.Or(told.Why, string(told.Cause))), told.Cause.Explains(), true
+	}
+	answer := protocol.GoneReply{Trials: []trial.ID{}}
+	for _, lease := range held {
+		if err := s.lose(own, lease, why); err != nil {
+			return protocol.GoneReply{}, err // the launcher tells it again
+		}
+		answer.Trials = append(answer.Trials, lease.Trial)
+	}
+	s.allocator.Bury(worker)
+	s.options.Logger.Warn("worker gone", "worker", worker, "cause", told.Cause, "why", told.Why, "trials", len(held))
+	return answer, nil
 }
 
 // Heartbeat renews the leases a worker holds and tells it which of them it has

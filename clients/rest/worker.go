@@ -17,6 +17,12 @@ func (c PoolCalls) Unregister(ctx context.Context, worker string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("workers", worker)}, nil)
 }
 
+// Gone says that the job of a worker has ended, as the engine that ran it knows; what it
+// held waits for others at once.
+func (c PoolCalls) Gone(ctx context.Context, worker string, told protocol.Gone) (protocol.GoneReply, error) {
+	return exchange[protocol.GoneReply](ctx, c.caller, path("workers", worker, "gone"), told)
+}
+
 // Heartbeat keeps the worker's leases alive; not_found means that it has to
 // register again.
 func (c PoolCalls) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {

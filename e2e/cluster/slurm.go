@@ -54,6 +54,7 @@ JobCompType=jobcomp/none
 AccountingStorageType=accounting_storage/none
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 KillWait=10
+SlurmdTimeout=10
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=spot Nodes=n1,n2 Default=YES PriorityTier=1 PreemptMode=REQUEUE GraceTime=8 State=UP
@@ -132,7 +133,31 @@ func (s *Slurm) Run(name string, args ...string) string {
 	return string(said)
 }
 
-// stop ends all that was started, by the ids that it wrote down.
+// FailNode has the controller lose a node at once: its daemon and those of its jobs are
+// killed. What the jobs have started may run on.
+func (s *Slurm) FailNode(name string) {
+	s.t.Helper()
+	jobs := strings.Fields(s.Run("squeue", "--noheader", "--nodelist="+name, "--format=%A"))
+	s.kill("slurmd-" + name)
+	for _, job := range jobs {
+		exec.Command("pkill", "-KILL", "-f", `slurmstepd: \[`+job+`\.`).Run() //nolint:errcheck // a step may have ended
+	}
+}
+
+// kill kills a daemon by the id that it wrote down.
+func (s *Slurm) kill(name string) {
+	content, err := os.ReadFile(filepath.Join(s.Folder, name+".pid"))
+	if err != nil {
+		return
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && pid > 1 {
+		if process, err := os.FindProcess(pid); err == nil {
+			process.Kill() //nolint:errcheck // it may have ended
+		}
+	}
+}
+
+// stop ends all that was started.
 func (s *Slurm) stop() {
 	if len(s.Environment) > 0 {
 		cancel := exec.Command("scancel", "--user="+os.Getenv("USER"), "--signal=KILL", "--full")
@@ -140,15 +165,7 @@ func (s *Slurm) stop() {
 		cancel.Run() //nolint:errcheck // there may be none
 	}
 	for _, name := range []string{"slurmd-n1", "slurmd-n2", "slurmctld", "munged"} {
-		content, err := os.ReadFile(filepath.Join(s.Folder, name+".pid"))
-		if err != nil {
-			continue
-		}
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && pid > 1 {
-			if process, err := os.FindProcess(pid); err == nil {
-				process.Kill() //nolint:errcheck // it may have ended
-			}
-		}
+		s.kill(name)
 	}
 	if s.t.Failed() {
 		for _, name := range []string{"slurmctld.log", "slurmd-n1.log"} {

@@ -10,8 +10,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// maxLosses is how often the infrastructure may lose a trial.
-const maxLosses = 20
+// maxLosses is how often the infrastructure may lose a trial, maxExplained how often
+// where it is known why.
+const maxLosses, maxExplained = 20, 100
 
 // trials compares the trials with what the log tells of them.
 func (c *check) trials() {
@@ -55,8 +56,8 @@ func (c *check) trial(t trial.Trial, l *life) {
 	if l.promoted > t.Promotions {
 		c.violated(Bounded, "trial %d was leased %d times after a pause and promoted %d times", t.Number, l.promoted, t.Promotions)
 	}
-	if most := c.books.Definition.Retry.Failures + 1; t.Failures > most || t.Losses > maxLosses {
-		c.violated(Bounded, "trial %d has %d failures of at most %d, and %d losses of at most %d", t.Number, t.Failures, most, t.Losses, maxLosses)
+	if most := c.books.Definition.Retry.Failures + 1; t.Failures > most || t.Losses-t.Explained > maxLosses || t.Explained > maxExplained {
+		c.violated(Bounded, "trial %d has %d failures of at most %d, and %d losses of at most %d", t.Number, t.Failures, most, t.Losses-t.Explained, maxLosses)
 	}
 	var seconds trial.Float
 	for _, report := range l.reports {

@@ -28,7 +28,7 @@ func (tx *Transaction) End(t trial.Trial, request protocol.FinishRequest) (trial
 		return tx.interrupted(t, request)
 	case request.Outcome == protocol.Vanished:
 		t, reason := tx.Start.WorkersOwn(t, request.Reason)
-		err := tx.Lose(t, cmp.Or(reason, "worker "+t.Worker+" died under it"))
+		err := tx.Lose(t, cmp.Or(reason, "worker "+t.Worker+" died under it"), false)
 		return tx.trial(t.Number), err
 	case t.Budget.Measured() && request.Outcome == protocol.BudgetReached:
 		return tx.failedStart(t, "the command ended before its budget was spent: "+t.Amounts())
@@ -208,11 +208,13 @@ type Crowding struct {
 	GPUBytes int64
 }
 
-// maxLosses is how often the infrastructure may lose a trial before it is
-// given up; maxMachinesLost how many different machines may lose it without one
-// report in between, after which the trial itself is suspected.
+// maxLosses is how often the infrastructure may lose a trial before it is given up,
+// maxExplained how often where it is known why each time; maxMachinesLost how many
+// different machines may lose it without one report in between, after which the trial
+// itself is suspected.
 const (
 	maxLosses       = 20
+	maxExplained    = 100
 	maxMachinesLost = 3
 )
 
@@ -236,15 +238,17 @@ func restAfter(losses int) time.Duration {
 	return rest
 }
 
-// Lose decides what becomes of a trial whose worker vanished. It never costs
-// the user's retries.
-func (tx *Transaction) Lose(t trial.Trial, how string) error {
+// Lose decides what becomes of a trial whose worker vanished. It never costs the user's
+// retries. A loss that is explained speaks neither against the trial nor a machine.
+func (tx *Transaction) Lose(t trial.Trial, how string, explained bool) error {
 	if t.MeasuredAt(t.Rung) {
 		_, err := tx.measured(t)
 		return err
 	}
 	t.Losses++
-	if where := cmp.Or(t.Host, t.Worker); !slices.Contains(t.LostOn, where) {
+	if explained {
+		t.Explained++
+	} else if where := cmp.Or(t.Host, t.Worker); !slices.Contains(t.LostOn, where) {
 		t.LostOn = append(slices.Clone(t.LostOn), where)
 	}
 	suspected := suspicion(t)
@@ -261,11 +265,16 @@ func (tx *Transaction) Lose(t trial.Trial, how string) error {
 	}
 	t.Finished = nil
 	waits := "waits for another worker"
-	if rest := restAfter(t.Losses); rest > 0 {
+	if explained {
+		_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost for a known reason %d of at most %d times; %s", t.Explained, maxExplained, waits))
+		return err
+	}
+	counted := t.Losses - t.Explained
+	if rest := restAfter(counted); rest > 0 {
 		waits = fmt.Sprintf("rests for %g s, then waits for another worker", rest.Seconds())
 		tx.resting = map[int]time.Time{t.Number: tx.Now.Add(rest)}
 	}
-	_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost %d of at most %d times; %s", t.Losses, maxLosses, waits))
+	_, err = tx.state(t, trial.Queued, fmt.Sprintf("lost %d of at most %d times; %s", counted, maxLosses, waits))
 	return err
 }
 
@@ -275,8 +284,10 @@ func suspicion(t trial.Trial) string {
 	switch {
 	case len(t.LostOn) >= maxMachinesLost:
 		return fmt.Sprintf("; quarantined, as it was lost on %d machines without a report in between (%s)%s", len(t.LostOn), strings.Join(t.LostOn, ", "), again)
-	case t.Losses >= maxLosses:
-		return fmt.Sprintf("; given up, as it was lost %d times%s", t.Losses, again)
+	case t.Losses-t.Explained >= maxLosses:
+		return fmt.Sprintf("; given up, as it was lost %d times%s", t.Losses-t.Explained, again)
+	case t.Explained >= maxExplained:
+		return fmt.Sprintf("; given up, as it was lost %d times, each for a known reason%s", t.Explained, again)
 	default:
 		return ""
 	}

@@ -56,7 +56,7 @@ var expectedAccess = map[string]string{
 	"POST /api/v1/studies/{study}/annotate": "admin user", "POST /api/v1/studies/{study}/trials/{number}/annotate": "admin user", "POST /api/v1/preview": "admin user",
 	"POST /api/v1/studies/{study}/links": "admin user", "GET /api/v1/studies/{study}/links": "admin user", "DELETE /api/v1/studies/{study}/links/{link}": "admin user",
 	"POST /api/v1/workers": "admin user worker", "GET /api/v1/workers": "admin user viewer", "GET /api/v1/pool": "admin user viewer", "GET /api/v1/workers/{worker}/history": "admin user viewer",
-	"POST /api/v1/workers/{worker}/heartbeat": "admin user worker", "DELETE /api/v1/workers/{worker}": "admin user worker",
+	"POST /api/v1/workers/{worker}/heartbeat": "admin user worker", "DELETE /api/v1/workers/{worker}": "admin user worker", "POST /api/v1/workers/{worker}/gone": "admin user",
 	"POST /api/v1/leases": "admin user worker", "POST /api/v1/trials/{trial}/reports": "admin user worker",
 	"POST /api/v1/trials/{trial}/architecture": "admin user worker", "POST /api/v1/trials/{trial}/inferences": "admin user worker",
 	"GET /api/v1/studies/{study}/trials/{number}/deployments": "admin user viewer link",

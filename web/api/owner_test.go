@@ -104,6 +104,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/workers":                                  encode(protocol.WorkerRegistration{ID: p.worker, Name: "desk", Slots: 1}),
 		"POST /api/v1/workers/{worker}/drain":                   `{"now":true}`,
 		"POST /api/v1/workers/{worker}/heartbeat":               `{"leases":[]}`,
+		"POST /api/v1/workers/{worker}/gone":                    `{"launch":"L1","cause":"failed"}`,
 		"POST /api/v1/leases":                                   encode(protocol.LeaseRequest{Worker: p.worker}),
 		"POST /api/v1/trials/{trial}/reports":                   encode(protocol.Report{LeaseEpoch: epoch, Epoch: 1, Metrics: map[string]trial.Float{"loss": 0}}),
 		"POST /api/v1/trials/{trial}/checkpoint":                encode(protocol.CheckpointCommit{LeaseEpoch: epoch, Epoch: 1, Artifact: p.artifact, Bytes: 7}),

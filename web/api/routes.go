@@ -80,6 +80,7 @@ func (s *server) routes() []route {
 		{"GET", poolPath + "/wanted", guard.Readers, 200, guard.Call, "get-pool-wanted", "Say what studies would start now if there were workers for it", handle(s, ofAll(s.studies.Wanted)), nil},
 		{"GET", poolPath, guard.Readers, 200, guard.Call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, ofAll(s.studies.Pool)), nil},
 		{"POST", workerPath + "/heartbeat", guard.Runners, 200, guard.Call, "heartbeat", "Keep a worker's leases alive", handle(s, workerAPI{s}.heartbeat), nil},
+		{"POST", workerPath + "/gone", guard.Owners, 200, guard.Call, "worker-gone", "Say that the job of a worker has ended: what it holds waits for others at once", handle(s, workerAPI{s}.workerGone), nil},
 		{"DELETE", workerPath, guard.Runners, 204, guard.Call, "remove-worker", "Take leave", handle(s, remove[WorkerRef](s.studies.RemoveWorker)), nil},
 		{"POST", prefix + "/leases", guard.Runners, 200, guard.Call, "lease", "Ask for a trial to run", handle(s, ofBody(s.studies.Lease)), nil},
 		{"POST", leasePath + "/reports", guard.Runners, 200, guard.Call, "report", "Report an epoch", handle(s, workerAPI{s}.report), nil},
@@ -137,7 +138,7 @@ const (
 var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
-	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true,
+	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
 }
 
 // guarded returns the route as the guard takes it.

@@ -66,6 +66,7 @@ type WorkerUseCases interface {
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	Excuse(ctx context.Context, worker string)
 	RemoveWorker(ctx context.Context, worker string) error
+	Gone(ctx context.Context, worker string, told protocol.Gone) (protocol.GoneReply, error)
 	Workers(ctx context.Context) []protocol.Worker
 	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
 	Pool(ctx context.Context) (protocol.Pool, error)

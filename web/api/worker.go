@@ -29,6 +29,15 @@ type WorkerRef struct {
 	Worker string `path:"worker" maxLength:"64" doc:"the id the worker registered with"`
 }
 
+type goneInput struct {
+	WorkerRef
+	Content[protocol.Gone]
+}
+
+func (s workerAPI) workerGone(ctx context.Context, input *goneInput) (*jsonAnswer[protocol.GoneReply], error) {
+	return answered(s.studies.Gone(ctx, input.Worker, input.Body))
+}
+
 type heartbeatInput struct {
 	WorkerRef
 	Content[protocol.Heartbeat]

@@ -67,6 +67,8 @@ type state struct {
 	lastTick  time.Time
 	// began is when the server was started.
 	began time.Time
+	// gone are launches that have ended, whose workers are not heard any more.
+	gone map[launch]bool
 }
 
 // New returns an Allocator without workers, of a server that starts now.
@@ -75,6 +77,7 @@ func New(options Options) *Allocator {
 		lock: options.Lock, now: options.Now, term: options.Term, queue: waitqueue.New(), rules: rules.New(),
 		migrations: make(map[trial.ID]*Migration), slotHolds: make(map[string]slotHold),
 		departing: make(map[string]Migration), colocated: make(map[pool.LeaseID]bool),
+		gone: make(map[launch]bool),
 	}
 	s.began, s.lastTick = s.now(), s.now() // it may fall asleep before its first tick
 	if s.lock == nil {

@@ -20,14 +20,18 @@ type Workers struct{ *state }
 var (
 	ErrUnknown = errors.New("the worker is not registered")
 	ErrForeign = errors.New("the worker is somebody else's")
+	ErrGone    = errors.New("the worker's launch has ended")
 )
 
 // Register notes a worker, which then belongs to the caller. It fails with ErrForeign
-// where the id belongs to another.
+// where the id belongs to another, and with ErrGone where its launch has ended.
 func (w Workers) Register(caller access.Caller, registration protocol.WorkerRegistration) error {
 	defer w.locked()()
 	if present, known := w.workers.Member(registration.ID); known && !caller.Holds(present.Holder) {
 		return ErrForeign
+	}
+	if w.gone[launch{caller.Holder, registration.Launch}] {
+		return ErrGone
 	}
 	w.workers.Register(registration, caller.Holder, w.now())
 	w.counted = counted{}
@@ -45,12 +49,44 @@ func (w Workers) Remove(caller access.Caller, worker string) bool {
 	return true
 }
 
-// seen notes that the worker was heard of. It fails where that is not registered or not
-// the caller's.
+// launch is what a launcher started, by who holds its worker.
+type launch struct{ holder, id string }
+
+// mostGone is how many launches that have ended are remembered.
+const mostGone = 10_000
+
+// Gone notes that the launch of a worker has ended: it is not heard any more, should it
+// still run. What it holds is for the caller to end, which then calls [Workers.Bury].
+func (w Workers) Gone(caller access.Caller, worker, id string) (held []pool.Lease, err error) {
+	defer w.locked()()
+	member, known := w.workers.Member(worker)
+	switch {
+	case !known:
+		return nil, ErrUnknown
+	case !caller.Holds(member.Holder):
+		return nil, ErrForeign
+	case id != member.Registration.Launch:
+		return nil, ErrGone
+	}
+	if len(w.gone) >= mostGone {
+		clear(w.gone) // a worker that still runs long after is only given trials again
+	}
+	w.gone[launch{member.Holder, id}] = true
+	return w.leases.Of(worker), nil
+}
+
+// Bury forgets a worker that is gone.
+func (w Workers) Bury(worker string) {
+	defer w.locked()()
+	w.workers.Remove(worker)
+}
+
+// seen notes that the worker was heard of. It fails where that is not registered, not
+// the caller's, or gone.
 func (s *state) seen(worker string, caller access.Caller) (pool.Member, error) {
 	member, known := s.workers.Member(worker)
 	switch {
-	case !known:
+	case !known, s.gone[launch{member.Holder, member.Registration.Launch}]:
 		return member, ErrUnknown
 	case !caller.Holds(member.Holder):
 		return member, ErrForeign

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // Engine starts and ends workers.
@@ -54,11 +56,19 @@ type Job struct {
 	Node       string
 	// Why says in a sentence why it waits, or how it ended.
 	Why string
-	// Blameless says of one that ended that neither it nor its machine is to blame:
-	// it was preempted, or cancelled.
-	Blameless bool
-	// Failed says of one that ended that it did not end in order.
-	Failed bool
+	// Cause is how one ended.
+	Cause protocol.Cause
+}
+
+// Blameless reports of a job that ended that it says nothing against its shape: it was
+// preempted, or taken back.
+func (j Job) Blameless() bool {
+	return j.Cause == protocol.Preempted || j.Cause == protocol.Evicted || j.Cause == protocol.Cancelled
+}
+
+// Failed reports of a job that ended that this is no good sign.
+func (j Job) Failed() bool {
+	return j.Cause == protocol.NodeFailed || j.Cause == protocol.OutOfMemory || j.Cause == protocol.Crashed
 }
 
 // Shape is a kind of worker that can be ordered.

@@ -157,7 +157,7 @@ func (p *Planner) count(now time.Time, job Job, h *history, of *supply) {
 // idle for its time says nothing against its shape.
 func (p *Planner) ended(now time.Time, job Job, h *history, r *record) {
 	waited := !h.registered.IsZero() && now.Sub(h.registered) >= p.Idle
-	if h.worked || job.Blameless || !job.Failed && !waited {
+	if h.worked || job.Blameless() || !job.Failed() && !waited {
 		return
 	}
 	r.barren++

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/launcher"
 )
 
@@ -56,7 +57,7 @@ func (c *cluster) tick() {
 	for _, id := range c.plan.Cancel {
 		for _, one := range c.jobs {
 			if one.ID == id {
-				one.State, one.Blameless = launcher.Ended, true
+				one.State, one.Cause = launcher.Ended, protocol.Preempted
 			}
 		}
 	}
@@ -143,10 +144,10 @@ func TestSurplusIsTakenBackSlowlyWhileStudiesRun(t *testing.T) {
 }
 
 // end ends all jobs.
-func (c *cluster) end(failed, blameless bool) {
+func (c *cluster) end(cause protocol.Cause) {
 	for _, one := range c.jobs {
 		if one.State != launcher.Ended {
-			one.State, one.Failed, one.Blameless, one.Why = launcher.Ended, failed, blameless, "no GPU is there"
+			one.State, one.Cause, one.Why = launcher.Ended, cause, "no GPU is there"
 		}
 	}
 }
@@ -156,7 +157,7 @@ func TestAShapeThatOnlyFailsIsHeld(t *testing.T) {
 	c.wants = want(1, 0)
 	for range 360 { // an hour
 		c.tick()
-		c.end(true, false)
+		c.end(protocol.Crashed)
 	}
 	if c.asked < 4 || c.asked > 10 {
 		t.Errorf("%d were started in an hour", c.asked)
@@ -171,7 +172,7 @@ func TestPreemptionsHoldNothing(t *testing.T) {
 	c.wants = want(1, 0)
 	for range 100 {
 		c.tick()
-		c.end(false, true)
+		c.end(protocol.Preempted)
 	}
 	if c.asked < 50 {
 		t.Errorf("only %d were started", c.asked)
@@ -187,7 +188,7 @@ func TestGPUHoursOfADayAreBounded(t *testing.T) {
 	for range 181 {
 		c.tick()
 	}
-	c.end(false, false)
+	c.end(protocol.Finished)
 	c.tick()
 	c.must(t, "jobs", c.asked, 1)
 	c.now = c.now.Add(24 * time.Hour)
@@ -222,7 +223,7 @@ func TestPlansKeepTheirBounds(t *testing.T) {
 				t.Fatalf("%d started for %d trials", c.asked-before, c.wants[0].Trials)
 			}
 			for _, one := range c.jobs {
-				if one.trials > 0 && one.State == launcher.Ended && one.Blameless {
+				if one.trials > 0 && one.State == launcher.Ended && one.Blameless() {
 					t.Fatal("a worker with a trial was taken back")
 				}
 			}

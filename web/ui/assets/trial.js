@@ -92,7 +92,7 @@ function drawFacts({ trial, gpu_expected: expected }, guest) {
     ["Promotions", count(trial.promotions)],
     ["Resumed", `${times(trial.resumes)} from a checkpoint`],
     ["Failed", times(trial.failures)],
-    ["Lost", `${times(trial.losses)} with a worker`],
+    ["Lost", `${times(trial.losses)} with a worker${trial.explained_losses ? `, ${trial.explained_losses} of them for a known reason` : ""}`],
     ...(trial.preemptions ? [["Made way", `${times(trial.preemptions)} for trials of higher priority`]] : []),
     ...(trial.gpus?.length ? [["GPUs", trial.gpus.join(", ")]] : []),
     ...expectedUse(expected),

@@ -1,6 +1,10 @@
 package slurm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
 
 // Waits says in a sentence why Slurm does not start a job, by the code that squeue
 // prints as its reason (squeue(1), "JOB REASON CODES").
@@ -40,21 +44,22 @@ func Waits(code string) string {
 	return said + " (Slurm: " + code + ")"
 }
 
-// ends says how a job ended, whether nobody is to blame, and whether it failed.
-func ends(state string) (why string, blameless, failed bool) {
+// ends says how a job ended, by the state that squeue prints (squeue(1), "JOB STATE
+// CODES").
+func ends(state string) (why string, cause protocol.Cause) {
 	switch {
 	case state == "COMPLETED":
-		return "ended in order", false, false
+		return "ended in order", protocol.Finished
 	case state == "PREEMPTED":
-		return "preempted for a job that goes first", true, false
+		return "preempted for a job that goes first", protocol.Preempted
 	case strings.HasPrefix(state, "CANCELLED"):
-		return "cancelled", true, false
+		return "cancelled", protocol.Cancelled
 	case state == "NODE_FAIL", state == "BOOT_FAIL":
-		return "its node failed", false, true
+		return "its node failed", protocol.NodeFailed
 	case state == "TIMEOUT", state == "DEADLINE":
-		return "ended at its time limit", false, false
+		return "ended at its time limit", protocol.TimeLimit
 	case state == "OUT_OF_MEMORY":
-		return "the worker ran out of memory: raise memory_gib", false, true
+		return "the worker ran out of memory: raise memory_gib", protocol.OutOfMemory
 	}
-	return "the worker failed", false, true
+	return "the worker failed", protocol.Crashed
 }

@@ -146,7 +146,7 @@ func (e *Engine) List(ctx context.Context) ([]launcher.Job, error) {
 		if !mine {
 			continue
 		}
-		if job.Failed {
+		if job.Failed() {
 			e.explain(ctx, &job)
 		}
 		jobs = append(jobs, job)
@@ -175,7 +175,7 @@ func (e *Engine) parse(line string) (job launcher.Job, mine bool) {
 		job.State = launcher.Leaving
 	default:
 		job.State = launcher.Ended
-		job.Why, job.Blameless, job.Failed = ends(state)
+		job.Why, job.Cause = ends(state)
 	}
 	return job, true
 }

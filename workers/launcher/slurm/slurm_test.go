@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/launcher"
 )
 
@@ -34,8 +35,8 @@ func TestWhatSqueueSays(t *testing.T) {
 		{"3_1|3|1|tandem.gpu1.abc|PENDING|QOSMaxGRESPerUser|", launcher.Job{ID: "3_1", Launch: "abc-1", Shape: "gpu1", State: launcher.Pending, Why: "waits as a limit of your quality of service (QOS) is reached (Slurm: QOSMaxGRESPerUser)"}, true},
 		{"3_0|3|0|tandem.gpu1.abc|RUNNING|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Running, Node: "n1"}, true},
 		{"3_0|3|0|tandem.gpu1.abc|COMPLETING|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Leaving, Node: "n1"}, true},
-		{"3_0|3|0|tandem.gpu1.abc|PREEMPTED|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "preempted for a job that goes first", Blameless: true}, true},
-		{"3_0|3|0|tandem.gpu1.abc|OUT_OF_MEMORY|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "the worker ran out of memory: raise memory_gib", Failed: true}, true},
+		{"3_0|3|0|tandem.gpu1.abc|PREEMPTED|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "preempted for a job that goes first", Cause: protocol.Preempted}, true},
+		{"3_0|3|0|tandem.gpu1.abc|OUT_OF_MEMORY|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "the worker ran out of memory: raise memory_gib", Cause: protocol.OutOfMemory}, true},
 		{"4|4|N/A|wrap|RUNNING|None|n1", launcher.Job{}, false},
 		{"4_0|4|0|other.gpu1.abc|RUNNING|None|n1", launcher.Job{}, false},
 		{"slurm_load_jobs error", launcher.Job{}, false},

@@ -12,6 +12,8 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/launcher"
 )
 
@@ -61,11 +63,12 @@ func (l *loop) say(subject, text string, arguments ...any) {
 
 // tick looks once and acts.
 func (l *loop) tick(ctx context.Context) error {
-	seen, err := l.look(ctx)
+	seen, workers, err := l.look(ctx)
 	if err != nil {
 		return err
 	}
 	l.tellJobs(seen.Jobs)
+	failed := l.tellServer(ctx, seen.Jobs, workers)
 	plan := l.planner.Plan(time.Now(), seen)
 	notes := map[string]bool{}
 	for _, note := range plan.Notes {
@@ -73,7 +76,6 @@ func (l *loop) tick(ctx context.Context) error {
 		notes["note "+note] = true
 	}
 	maps.DeleteFunc(l.said, func(subject, _ string) bool { return len(subject) > 5 && subject[:5] == "note " && !notes[subject] })
-	var failed error
 	for _, order := range plan.Orders {
 		what := fmt.Sprintf("%s of the shape %s", format.Count(order.Count, "worker"), order.Shape.Name)
 		if l.dryRun {
@@ -100,26 +102,59 @@ func (l *loop) tick(ctx context.Context) error {
 	return failed
 }
 
-// look is what there is at the moment.
-func (l *loop) look(ctx context.Context) (seen launcher.Seen, err error) {
+// look is what there is at the moment, with the ids of the workers by their launches.
+func (l *loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]string, err error) {
 	wanted, err := l.client.PoolWanted(ctx)
 	if err != nil {
-		return seen, err
+		return seen, nil, err
 	}
 	for _, one := range wanted.Studies {
 		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30)})
 	}
 	workers, err := l.client.Workers(ctx)
 	if err != nil {
-		return seen, err
+		return seen, nil, err
 	}
+	ids = map[string]string{}
 	for _, one := range workers {
+		ids[one.Launch] = one.ID
 		if one.Alive && one.Drained == nil {
 			seen.Workers = append(seen.Workers, launcher.Worker{Launch: one.Launch, Trials: len(one.Trials), Slots: one.Slots})
 		}
 	}
 	seen.Jobs, err = l.engine.List(ctx)
-	return seen, err
+	return seen, ids, err
+}
+
+// tellServer says which workers are gone that did not take leave: their trials go on
+// elsewhere at once, not only when the leases run out. The engine was asked after the
+// server, so one that has just left is not known any more.
+func (l *loop) tellServer(ctx context.Context, jobs []launcher.Job, workers map[string]string) (failed error) {
+	for _, job := range jobs {
+		worker, known := workers[job.Launch]
+		if job.State != launcher.Ended || !known || l.dryRun || l.said["gone "+job.Launch] != "" {
+			continue
+		}
+		held, err := l.client.Gone(ctx, worker, protocol.Gone{Launch: job.Launch, Cause: job.Cause, Why: job.Why[:min(len(job.Why), mostOfWhy)]})
+		switch {
+		case problem.Is(err, problem.NotFound): // it left, or is another user's
+			l.said["gone "+job.Launch] = "not ours"
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("worker %s is gone, and the server was not told: %w", job.ID, err))
+		default:
+			l.say("gone "+job.Launch, "worker %s is gone: %s; %s", job.ID, job.Why, waiting(len(held.Trials)))
+		}
+	}
+	return failed
+}
+
+const mostOfWhy = 512 // as the server takes
+
+func waiting(trials int) string {
+	if trials == 0 {
+		return "it had no trial"
+	}
+	return format.Count(trials, "trial") + " of it waits for others"
 }
 
 // tellJobs says what became of the jobs: why they wait, together for those that wait
@@ -130,7 +165,7 @@ func (l *loop) tellJobs(jobs []launcher.Job) {
 		switch {
 		case job.State == launcher.Pending:
 			waiting[job.Shape+": "+job.Why]++
-		case job.State == launcher.Ended && (job.Failed || job.Blameless):
+		case job.State == launcher.Ended && (job.Failed() || job.Blameless()):
 			l.say("job "+job.ID, "worker %s of the shape %s: %s", job.ID, job.Shape, job.Why)
 		}
 	}
