@@ -40,3 +40,30 @@ type Gone struct {
 type GoneReply struct {
 	Trials []trial.ID `json:"trials"`
 }
+
+// Causes are all.
+func Causes() []Cause {
+	return []Cause{Finished, Preempted, Evicted, NodeFailed, TimeLimit, Cancelled, OutOfMemory, Crashed}
+}
+
+// Words say what the cause means.
+func (c Cause) Words() string {
+	switch c {
+	case Finished:
+		return "ended in order"
+	case Preempted:
+		return "preempted for a job that goes first"
+	case Evicted:
+		return "taken off its node"
+	case NodeFailed:
+		return "its node failed"
+	case TimeLimit:
+		return "ended at its time limit"
+	case Cancelled:
+		return "cancelled"
+	case OutOfMemory:
+		return "the worker ran out of memory: raise memory_gib"
+	case Crashed:
+	}
+	return "the worker failed"
+}

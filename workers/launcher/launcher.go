@@ -26,6 +26,15 @@ type Engine interface {
 	List(ctx context.Context) ([]Job, error)
 	// Cancel takes jobs back: those that run are asked to drain.
 	Cancel(ctx context.Context, ids []string) error
+	// Doctor looks at what there is for workers. It changes nothing.
+	Doctor(ctx context.Context) []Finding
+}
+
+// Finding is one thing that was looked at before workers are started.
+type Finding struct {
+	Name string `json:"name"`
+	Good bool   `json:"good"`
+	Says string `json:"says"`
 }
 
 // Order asks for workers of one shape.

@@ -3,23 +3,17 @@ package slurm
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/tandem-tune/tandem/workers/launcher"
+	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
 
-// Finding is one thing that was looked at before workers are started.
-type Finding struct {
-	Name string `json:"name"`
-	Good bool   `json:"good"`
-	Says string `json:"says"`
-}
-
 // Doctor looks at the cluster. It changes nothing.
-func (e *Engine) Doctor(ctx context.Context) []Finding {
-	said, err := run(ctx, "", "scontrol", "show", "config")
+func (e *Engine) Doctor(ctx context.Context) []launcher.Finding {
+	said, err := engine.Run(ctx, "", "scontrol", "show", "config")
 	if err != nil {
-		return []Finding{{"controller", false, err.Error()}}
+		return []launcher.Finding{{Name: "controller", Good: false, Says: err.Error()}}
 	}
 	config := map[string]string{}
 	for line := range strings.Lines(said) {
@@ -27,14 +21,14 @@ func (e *Engine) Doctor(ctx context.Context) []Finding {
 			config[strings.TrimSpace(key)] = strings.TrimSpace(value)
 		}
 	}
-	found := []Finding{
-		{"version", true, "Slurm " + config["SLURM_VERSION"]},
-		{"arrays", true, "up to " + config["MaxArraySize"] + " jobs"},
-		{"time to stop", true, "a job that is cancelled is killed after " + config["KillWait"] + " (KillWait): let --drain be shorter"},
+	found := []launcher.Finding{
+		{Name: "version", Good: true, Says: "Slurm " + config["SLURM_VERSION"]},
+		{Name: "arrays", Good: true, Says: "up to " + config["MaxArraySize"] + " jobs"},
+		{Name: "time to stop", Good: true, Says: "a job that is cancelled is killed after " + config["KillWait"] + " (KillWait): let --drain be shorter"},
 	}
-	partitions, err := run(ctx, "", "scontrol", "show", "partition", "--oneliner")
+	partitions, err := engine.Run(ctx, "", "scontrol", "show", "partition", "--oneliner")
 	if err != nil {
-		return append(found, Finding{"partitions", false, err.Error()})
+		return append(found, launcher.Finding{Name: "partitions", Good: false, Says: err.Error()})
 	}
 	for line := range strings.Lines(partitions) {
 		values := map[string]string{}
@@ -47,21 +41,7 @@ func (e *Engine) Doctor(ctx context.Context) []Finding {
 		if preempted && values["GraceTime"] == "0" {
 			says += ": trials that are preempted go on from the last checkpoint, as there is no time for another"
 		}
-		found = append(found, Finding{"partition " + values["PartitionName"], values["State"] == "UP", says})
+		found = append(found, launcher.Finding{Name: "partition " + values["PartitionName"], Good: values["State"] == "UP", Says: says})
 	}
 	return found
-}
-
-// CheckTokenFile refuses a token that others of the machine could read.
-func CheckTokenFile(path string) error {
-	for _, one := range []string{path, filepath.Dir(path)} {
-		info, err := os.Stat(one)
-		if err != nil {
-			return err
-		}
-		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			return fmt.Errorf("%s may be entered or read by others (mode %04o): chmod go= %s", one, mode, one)
-		}
-	}
-	return nil
 }

@@ -46,20 +46,20 @@ func Waits(code string) string {
 
 // ends says how a job ended, by the state that squeue prints (squeue(1), "JOB STATE
 // CODES").
-func ends(state string) (why string, cause protocol.Cause) {
+func ends(state string) protocol.Cause {
 	switch {
 	case state == "COMPLETED":
-		return "ended in order", protocol.Finished
+		return protocol.Finished
 	case state == "PREEMPTED":
-		return "preempted for a job that goes first", protocol.Preempted
+		return protocol.Preempted
 	case strings.HasPrefix(state, "CANCELLED"):
-		return "cancelled", protocol.Cancelled
+		return protocol.Cancelled
 	case state == "NODE_FAIL", state == "BOOT_FAIL":
-		return "its node failed", protocol.NodeFailed
+		return protocol.NodeFailed
 	case state == "TIMEOUT", state == "DEADLINE":
-		return "ended at its time limit", protocol.TimeLimit
+		return protocol.TimeLimit
 	case state == "OUT_OF_MEMORY":
-		return "the worker ran out of memory: raise memory_gib", protocol.OutOfMemory
+		return protocol.OutOfMemory
 	}
-	return "the worker failed", protocol.Crashed
+	return protocol.Crashed
 }

@@ -3,10 +3,8 @@
 package slurm
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
@@ -15,31 +13,19 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/workers/launcher"
+	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
-
-// Options make an [Engine].
-type Options struct {
-	// Name tells the jobs of this launcher from those of others of the same user.
-	Name string
-	// Logs is the folder of the jobs' output, on a disk that all nodes have.
-	Logs string
-	// Worker is the command line of a worker: the program, "worker" and its flags,
-	// without a token's text.
-	Worker []string
-	// Home and Path are those that workers start with.
-	Home, Path string
-}
 
 // Engine starts workers as jobs.
 type Engine struct {
-	options Options
+	options engine.Options
 	user    string
 }
 
 var _ launcher.Engine = (*Engine)(nil)
 
 // New returns an engine of the user that this process runs as.
-func New(options Options) (*Engine, error) {
+func New(options engine.Options) (*Engine, error) {
 	me, err := user.Current()
 	if err != nil {
 		return nil, fmt.Errorf("whose jobs are these: %w", err)
@@ -97,7 +83,7 @@ func (e *Engine) Launch(ctx context.Context, order launcher.Order) error {
 	if s.MemoryGiB > 0 {
 		args = append(args, "--mem="+strconv.Itoa(int(s.MemoryGiB*1024))+"M")
 	}
-	_, err := run(ctx, e.Script(order), "sbatch", append(args, s.Options...)...)
+	_, err := engine.Run(ctx, e.script(order), "sbatch", append(args, s.Options...)...)
 	return err
 }
 
@@ -105,38 +91,17 @@ func (e *Engine) log(array, index string) string {
 	return filepath.Join(e.options.Logs, "worker-"+array+"_"+index+".log")
 }
 
-// margin is how long before the time limit a worker counts itself as ended.
-const margin = time.Minute
-
-// Script is the job's script. The worker is a step of srun: only steps are told at once
+// script is the job's script. The worker is a step of srun: only steps are told at once
 // when the job is preempted. The step gets the script's environment, which sbatch left
 // empty but for what the script sets.
-func (e *Engine) Script(order launcher.Order) string {
-	s := order.Shape
-	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh\n# A worker that tandem launch slurm ordered.\nexport HOME=%s PATH=%s\n", quote(e.options.Home), quote(e.options.Path))
-	for _, line := range s.Setup {
-		b.WriteString(line + "\n")
-	}
-	worker := append(append([]string{}, e.options.Worker...),
-		"--slots", strconv.Itoa(s.Trials), "--end-at", (s.TimeLimit - margin).String())
-	b.WriteString("exec srun --export=ALL --kill-on-bad-exit=0")
-	for i, word := range worker {
-		b.WriteString(" " + quote(word))
-		if i == 1 { // before the user's flags, which may say otherwise
-			b.WriteString(" --scratch \"${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID\"")
-		}
-	}
-	b.WriteString(" --launch " + order.ID + "-\"$SLURM_ARRAY_TASK_ID\"\n")
-	return b.String()
+func (e *Engine) script(order launcher.Order) string {
+	return e.options.Script(order.Shape, "srun --export=ALL --kill-on-bad-exit=0",
+		`"${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID"`, order.ID+`-"$SLURM_ARRAY_TASK_ID"`)
 }
-
-// quote makes one word of the shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // List asks Slurm for all jobs of the user at once.
 func (e *Engine) List(ctx context.Context) ([]launcher.Job, error) {
-	said, err := run(ctx, "", "squeue", "--noheader", "--array", "--states=all", "--user="+e.user, "--format=%i|%F|%K|%j|%T|%r|%N")
+	said, err := engine.Run(ctx, "", "squeue", "--noheader", "--array", "--states=all", "--user="+e.user, "--format=%i|%F|%K|%j|%T|%r|%N")
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +112,8 @@ func (e *Engine) List(ctx context.Context) ([]launcher.Job, error) {
 			continue
 		}
 		if job.Failed() {
-			e.explain(ctx, &job)
+			array, index, _ := strings.Cut(job.ID, "_")
+			engine.Explain(&job, e.log(array, index))
 		}
 		jobs = append(jobs, job)
 	}
@@ -175,39 +141,10 @@ func (e *Engine) parse(line string) (job launcher.Job, mine bool) {
 		job.State = launcher.Leaving
 	default:
 		job.State = launcher.Ended
-		job.Why, job.Cause = ends(state)
+		job.Cause = ends(state)
+		job.Why = job.Cause.Words()
 	}
 	return job, true
-}
-
-// explain adds to a job that failed what its worker said last. A job whose output is
-// gone keeps Slurm's word.
-func (e *Engine) explain(_ context.Context, job *launcher.Job) {
-	array, index, _ := strings.Cut(job.ID, "_")
-	if said := lastLine(e.log(array, index)); said != "" {
-		job.Why += ": " + said
-	}
-	if job.Node != "" {
-		job.Why += " (on " + job.Node + ")"
-	}
-}
-
-const mostOfLine = 400
-
-// lastLine is the last line of a file that the worker, or what it started, wrote.
-func lastLine(path string) string {
-	content, err := os.ReadFile(path) //nolint:gosec // a log in our own folder
-	if err != nil {
-		return ""
-	}
-	content = bytes.TrimSpace(content)
-	last := content[bytes.LastIndexByte(content, '\n')+1:]
-	for line := range bytes.Lines(content) { // srun's own words come last and say less
-		if bytes.HasPrefix(line, []byte("tandem: ")) {
-			last = bytes.TrimSpace(line[len("tandem: "):])
-		}
-	}
-	return strings.ToValidUTF8(string(last[:min(len(last), mostOfLine)]), "")
 }
 
 // Cancel takes jobs back. Those that run get SIGTERM, and SIGKILL after KillWait.
@@ -215,36 +152,6 @@ func (e *Engine) Cancel(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := run(ctx, "", "scancel", append([]string{"--"}, ids...)...)
+	_, err := engine.Run(ctx, "", "scancel", append([]string{"--"}, ids...)...)
 	return err
-}
-
-// patience is how long a command of Slurm may take: a busy controller takes seconds.
-const patience = time.Minute
-
-// run runs a command of Slurm and returns what it printed.
-func run(ctx context.Context, input, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	command := exec.CommandContext(ctx, name, args...) //nolint:gosec // a fixed command of Slurm
-	command.WaitDelay = time.Second
-	command.Env = environment()
-	command.Stdin = strings.NewReader(input)
-	var out, errors bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errors
-	if err := command.Run(); err != nil {
-		said := strings.TrimSpace(errors.String())
-		return "", fmt.Errorf("%s: %w: %s", name, err, said[:min(len(said), 1000)])
-	}
-	return out.String(), nil
-}
-
-// environment is this process's without Tandem's variables: one may be a token.
-func environment() (list []string) {
-	for _, one := range os.Environ() {
-		if !strings.HasPrefix(one, "TANDEM_") {
-			list = append(list, one)
-		}
-	}
-	return list
 }

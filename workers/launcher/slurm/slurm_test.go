@@ -1,21 +1,19 @@
 package slurm
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/launcher"
+	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
 
 func TestTheScript(t *testing.T) {
-	e := &Engine{options: Options{Name: "tandem", Logs: "/l", Worker: []string{"/opt/tandem", "worker", "--token-file", "/home/o'ann/token"}, Home: "/home/o'ann", Path: "/usr/bin"}}
-	got := e.Script(launcher.Order{ID: "abc", Shape: launcher.Shape{Trials: 2, TimeLimit: time.Hour, Setup: []string{"module load cuda"}}})
+	e := &Engine{options: engine.Options{Name: "tandem", Logs: "/l", Worker: []string{"/opt/tandem", "worker", "--token-file", "/home/o'ann/token"}, Home: "/home/o'ann", Path: "/usr/bin"}}
+	got := e.script(launcher.Order{ID: "abc", Shape: launcher.Shape{Trials: 2, TimeLimit: time.Hour, Setup: []string{"module load cuda"}}})
 	want := `#!/bin/sh
-# A worker that tandem launch slurm ordered.
+# A worker that tandem launch ordered.
 export HOME='/home/o'\''ann' PATH='/usr/bin'
 module load cuda
 exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' --scratch "${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID" '--token-file' '/home/o'\''ann/token' '--slots' '2' '--end-at' '59m0s' --launch abc-"$SLURM_ARRAY_TASK_ID"
@@ -26,7 +24,7 @@ exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' --scratch "${
 }
 
 func TestWhatSqueueSays(t *testing.T) {
-	e := &Engine{options: Options{Name: "tandem"}}
+	e := &Engine{options: engine.Options{Name: "tandem"}}
 	for _, test := range []struct {
 		line string
 		want launcher.Job
@@ -51,31 +49,6 @@ func TestOptionsThatUndoAWorkerAreRefused(t *testing.T) {
 	for option, good := range map[string]bool{"--partition=gpu": true, "--account=lab": true, "--export=ALL": false, "--wrap=x": false, "-t=3": false, "gpu": false} {
 		if err := CheckOptions([]string{option}); (err == nil) != good {
 			t.Errorf("%s: %v", option, err)
-		}
-	}
-}
-
-func TestATokenThatOthersCanReadIsRefused(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "private")
-	path := filepath.Join(folder, "token")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := CheckTokenFile(path); err != nil {
-		t.Error(err)
-	}
-	for _, one := range []string{path, folder} {
-		if err := os.Chmod(one, 0o750); err != nil { //nolint:gosec // on purpose
-			t.Fatal(err)
-		}
-		if err := CheckTokenFile(path); err == nil || !strings.Contains(err.Error(), "chmod go= "+one) {
-			t.Errorf("%s: %v", one, err)
-		}
-		if err := os.Chmod(one, 0o700); err != nil { //nolint:gosec // a folder of the test
-			t.Fatal(err)
 		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/workers/launcher"
+	"github.com/tandem-tune/tandem/workers/launcher/command"
+	"github.com/tandem-tune/tandem/workers/launcher/engine"
 	"github.com/tandem-tune/tandem/workers/launcher/slurm"
 )
 
@@ -26,9 +28,13 @@ import (
 type flags struct {
 	server                     term.Connection
 	shapes, name, binary, logs string
-	workerToken                string
+	workerToken, commands      string
 	dryRun, once               bool
 	every, idle                time.Duration
+	// check refuses options that a shape cannot have on this engine.
+	check func(options []string) error
+	// open makes the engine.
+	open func(engine.Options) (launcher.Engine, error)
 }
 
 // Command is "tandem launch".
@@ -39,13 +45,13 @@ func Command() *cobra.Command {
 		Long: `Start workers on a cluster as studies want them, and take back what is not wanted
 any more. A worker takes trial after trial and leaves by itself when it has none.`,
 	})
-	command.AddCommand(slurmCommand(), doctorCommand())
+	command.AddCommand(slurmCommand(), commandCommand(), doctorCommand())
 	return command
 }
 
 func slurmCommand() *cobra.Command {
-	var f flags
-	command := &cobra.Command{
+	f := flags{check: slurm.CheckOptions, open: openSlurm}
+	return f.flagged(&cobra.Command{
 		Use:   "slurm [-- WORKER FLAGS]",
 		Short: "Start workers as jobs of Slurm",
 		Long: `Start workers as jobs of Slurm while studies have trials that wait. Run it where you
@@ -58,13 +64,35 @@ workers, their bounds and options of sbatch are in the file of --shapes
 is the least that a study asks for; at most 8 of each kind run at once.`,
 		Example: `  tandem launch slurm --server https://tandem.example:7171 --token-file ~/.tandem/token
   tandem launch slurm --token-file ~/.tandem/token --shapes shapes.yaml -- --path ~/project/.venv/bin`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(command *cobra.Command, args []string) error {
-			if len(args) > 0 && command.ArgsLenAtDash() != 0 {
-				return term.Misuse("%q is not known: flags of the workers go after --", args[0])
-			}
-			return f.slurm(command, args)
-		},
+	})
+}
+
+func commandCommand() *cobra.Command {
+	f := flags{check: func([]string) error { return nil }}
+	f.open = f.openCommand
+	command := f.flagged(&cobra.Command{
+		Use:   "command --commands FILE [-- WORKER FLAGS]",
+		Short: "Start workers by commands of your own, as for PBS, LSF, HTCondor or machines that are woken",
+		Long: `Start workers by commands of your own while studies have trials that wait. The file
+of --commands names them, each as a list of words that is run without a shell:
+submit (the job's script is its standard input), list (prints a JSON object for
+each job), cancel (gets ids) and, if you like, why (gets an id, prints a sentence).
+docs/launch.md has examples. All else is as with 'tandem launch slurm'.`,
+		Example: `  tandem launch command --commands pbs.yaml --token-file ~/.tandem/token
+  tandem launch doctor command --commands pbs.yaml`,
+	})
+	command.Flags().StringVar(&f.commands, "commands", "", "YAML file with the commands of the engine")
+	return command
+}
+
+// flagged adds what every engine has to its command.
+func (f *flags) flagged(command *cobra.Command) *cobra.Command {
+	command.Args = cobra.ArbitraryArgs
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if len(args) > 0 && command.ArgsLenAtDash() != 0 {
+			return term.Misuse("%q is not known: flags of the workers go after --", args[0])
+		}
+		return f.launch(command, args)
 	}
 	term.AddConnectionFlags(command, &f.server)
 	own := command.Flags()
@@ -110,15 +138,15 @@ func (f *flags) readShapes() ([]launcher.Shape, error) {
 		return nil, term.Misuse("%s: %w", f.shapes, err)
 	}
 	for _, shape := range sorted {
-		if err := slurm.CheckOptions(shape.Options); err != nil {
+		if err := f.check(shape.Options); err != nil {
 			return nil, term.Misuse("%s: shape %s: %w", f.shapes, shape.Name, err)
 		}
 	}
 	return sorted, nil
 }
 
-// slurm checks all that can be wrong, and works until it is told to end.
-func (f *flags) slurm(command *cobra.Command, extra []string) error {
+// launch checks all that can be wrong, and works until it is told to end.
+func (f *flags) launch(command *cobra.Command, extra []string) error {
 	if f.every < time.Second || f.idle < time.Second || strings.ContainsAny(f.name, ". |\n") || f.name == "" {
 		return term.Misuse("--every (%v) and --idle (%v) must be at least 1s, and --name (%q) a word without a dot", f.every, f.idle, f.name)
 	}
@@ -135,12 +163,12 @@ func (f *flags) slurm(command *cobra.Command, extra []string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := f.engine(append(worker, extra...))
+	jobs, err := f.engine(append(worker, extra...))
 	if err != nil {
 		return err
 	}
 	l := &loop{
-		client: client, engine: engine, dryRun: f.dryRun, out: command.OutOrStdout(), said: map[string]string{},
+		client: client, engine: jobs, dryRun: f.dryRun, out: command.OutOrStdout(), said: map[string]string{},
 		planner: &launcher.Planner{Shapes: shapes, Idle: f.idle},
 	}
 	if f.dryRun || f.once {
@@ -167,7 +195,7 @@ func (f *flags) worker(ctx context.Context, client *rest.Client) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := slurm.CheckTokenFile(token); err != nil {
+	if err := engine.CheckTokenFile(token); err != nil {
 		return nil, err
 	}
 	if f.binary == "" {
@@ -183,7 +211,7 @@ func (f *flags) worker(ctx context.Context, client *rest.Client) ([]string, erro
 	return worker, nil
 }
 
-func (f *flags) engine(worker []string) (*slurm.Engine, error) {
+func (f *flags) engine(worker []string) (launcher.Engine, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, err
@@ -197,34 +225,59 @@ func (f *flags) engine(worker []string) (*slurm.Engine, error) {
 	if err := os.MkdirAll(f.logs, 0o700); err != nil {
 		return nil, err
 	}
-	return slurm.New(slurm.Options{Name: f.name, Logs: f.logs, Worker: worker, Home: home, Path: os.Getenv("PATH")})
+	return f.open(engine.Options{Name: f.name, Logs: f.logs, Worker: worker, Home: home, Path: os.Getenv("PATH")})
+}
+
+func openSlurm(options engine.Options) (launcher.Engine, error) { return slurm.New(options) }
+
+func (f *flags) openCommand(options engine.Options) (launcher.Engine, error) {
+	if f.commands == "" {
+		return nil, term.Misuse("--commands is missing: name the file with the commands submit, list and cancel")
+	}
+	content, err := os.ReadFile(f.commands)
+	if err != nil {
+		return nil, err
+	}
+	var words command.Commands
+	if err := yaml.UnmarshalWithOptions(content, &words, yaml.Strict()); err != nil {
+		return nil, term.Misuse("%s: %w", f.commands, err)
+	}
+	made, err := command.New(options, words)
+	if err != nil {
+		return nil, term.Misuse("%s: %w", f.commands, err)
+	}
+	return made, nil
 }
 
 func doctorCommand() *cobra.Command {
 	var asJSON bool
 	var f flags
+	engines := map[string]func(engine.Options) (launcher.Engine, error){"slurm": openSlurm, "command": f.openCommand}
 	command := &cobra.Command{
-		Use:     "doctor slurm",
-		Short:   "Say what a cluster has for workers, and what it lacks",
-		Example: `  tandem launch doctor slurm`,
-		Args:    term.Arguments(1, "the engine: slurm"),
+		Use:   "doctor ENGINE",
+		Short: "Say what a cluster has for workers, and what it lacks",
+		Example: `  tandem launch doctor slurm
+  tandem launch doctor command --commands pbs.yaml`,
+		Args: term.Arguments(1, "the engine: slurm or command"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if args[0] != "slurm" {
-				return term.Misuse("the engine %q is not known: slurm is", args[0])
+			open, known := engines[args[0]]
+			if !known {
+				return term.Misuse("the engine %q is not known: slurm and command are", args[0])
 			}
-			f.name = "tandem"
-			engine, err := slurm.New(slurm.Options{Name: f.name})
+			made, err := open(engine.Options{Name: f.name})
 			if err != nil {
 				return err
 			}
-			return term.PrintAnswer(command.OutOrStdout(), asJSON, engine.Doctor(command.Context()), printFindings)
+			return term.PrintAnswer(command.OutOrStdout(), asJSON, made.Doctor(command.Context()), printFindings)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
+	command.Flags().StringVar(&f.commands, "commands", "", "YAML file with the commands of the engine command")
+	command.Flags().StringVar(&f.name, "name", "tandem", "first part of the jobs' names")
 	return command
 }
 
-func printFindings(out io.Writer, found []slurm.Finding) error {
+func printFindings(out io.Writer, found []launcher.Finding) error {
 	for _, one := range found {
 		mark := "yes"
 		if !one.Good {

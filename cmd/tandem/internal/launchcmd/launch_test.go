@@ -2,6 +2,7 @@ package launchcmd_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -96,6 +97,60 @@ func TestLaunch(t *testing.T) {
 	}
 	if strings.Contains(got, "secret") {
 		t.Errorf("the token went with it:\n%s", got)
+	}
+}
+
+func TestLaunchByCommandsOfTheSite(t *testing.T) {
+	url, folder := site(t, "user")
+	t.Setenv("TANDEM_TOKEN", "tandem_user_secret")
+	write := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	run := func(args ...string) (string, int) {
+		var out bytes.Buffer
+		code := term.Execute(t.Context(), launchcmd.Command(), args, &out, &out)
+		return out.String(), code
+	}
+	line := []string{"command", "--server", url, "--token-file", filepath.Join(folder, "token"), "--logs", filepath.Join(folder, "logs"), "--once"}
+	commands := write("commands.yaml", fmt.Sprintf(`
+submit: [sh, -c, 'echo "$@"; cat; env', "{name}", "{cores} cores", "{gpus} GPUs", %q]
+list: [cat, %q]
+cancel: ["true"]
+`, "x", write("jobs", `{"id": "7", "name": "tandem.cpu.abc-0", "state": "ended", "cause": "preempted"}`)))
+	content, err := os.ReadFile(commands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("commands.yaml", strings.Replace(string(content), `'echo "$@"; cat; env'`, fmt.Sprintf("'(echo \"$0 $*\"; cat; env) >> %s/submitted'", folder), 1))
+	said, code := run(append(line, "--commands", commands)...)
+	if code != 0 || !strings.Contains(said, "started 2 workers of the shape cpu") || !strings.Contains(said, "worker 7 of the shape cpu: preempted for a job that goes first") {
+		t.Errorf("it ended with %d and said\n%s", code, said)
+	}
+	got := submitted(folder)
+	for _, want := range []string{"tandem.gpu1.", " 4 cores 1 GPUs x\n", "-1 4 cores 0 GPUs x\n", "'--token-file' '" + filepath.Join(folder, "token") + "'"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in what was submitted:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "secret") {
+		t.Errorf("the token went with it:\n%s", got)
+	}
+	if said, code := run("doctor", "command", "--commands", commands); code != 0 || !strings.Contains(said, "1 are of this launcher") {
+		t.Errorf("the doctor ended with %d and said\n%s", code, said)
+	}
+	for want, args := range map[string][]string{
+		"--commands is missing": line,
+		"unknown field":         append(line, "--commands", write("typo.yaml", "submitt: [a]")),
+		"list is missing":       append(line, "--commands", write("short.yaml", "submit: [\"true\"]")),
+		"the engine \"moab\"":   {"doctor", "moab"},
+	} {
+		if said, code := run(args...); code != term.ExitUsage || !strings.Contains(said, want) {
+			t.Errorf("%v: %d: %s", args, code, said)
+		}
 	}
 }
 
