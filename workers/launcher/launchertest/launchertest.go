@@ -30,9 +30,9 @@ type Site struct {
 const worker = `#!/bin/sh
 for last; do :; done
 place='%[1]s'
-for word; do printf '%%s\n' "$word"; done > "$place/args.new"
+for word; do printf '%%s\n' "$word"; done > "$place/new.$last"
 env > "$place/env.$last"
-mv "$place/args.new" "$place/args.$last"
+mv "$place/new.$last" "$place/args.$last"
 trap 'echo > "$place/term.$last"; exit 0' TERM
 until [ -e "$place/end.$last" ] || [ -e "$place/end" ] || [ ! -e "$place" ]; do sleep 0.05; done
 [ -e "$place/end.$last" ] || exit 0
