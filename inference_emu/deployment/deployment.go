@@ -127,7 +127,7 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 	}
 	result, err := tuning.Search(tuning.Settings{
 		Space: s.space(), Objective: settings.Objective, Constraints: settings.Constraints,
-		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput}, Method: tuning.Auto, MaxEvaluations: 4000,
+		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput},
 	}, s.evaluate)
 	if err != nil {
 		return Deployment{}, err

@@ -8,35 +8,10 @@ import (
 	"github.com/tandem-tune/tandem/study/pareto"
 )
 
-// ledger has every configuration that was tried, once, in the order of trying.
+// ledger has every configuration that was tried, in the order of trying.
 type ledger struct {
 	settings Settings
-	evaluate Evaluate
 	tried    []Evaluation
-	place    map[Configuration]int
-}
-
-func newLedger(settings Settings, evaluate Evaluate) *ledger {
-	return &ledger{settings: settings, evaluate: evaluate, place: map[Configuration]int{}}
-}
-
-// full reports whether no further configuration may be tried.
-func (l *ledger) full() bool { return len(l.tried) >= l.settings.MaxEvaluations }
-
-// try returns the evaluation of a configuration, which is new only if nobody
-// tried it; false if it is new and the ledger full.
-func (l *ledger) try(c Configuration) (Evaluation, bool) {
-	if at, known := l.place[c]; known {
-		return l.tried[at], true
-	}
-	if l.full() {
-		return Evaluation{}, false
-	}
-	outcome, err := l.evaluate(c)
-	e := l.settings.judge(c, outcome, err)
-	l.place[c] = len(l.tried)
-	l.tried = append(l.tried, e)
-	return e, true
 }
 
 // judge says what an outcome is worth.

@@ -1,35 +1,16 @@
 package tuning
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study/search"
 )
 
-// The methods that are not, or not only, those of study/search.
-const (
-	// Auto tries all configurations if they are few enough, and is the method
-	// "tpe" of study/search otherwise: on measured grids it needs the fewest
-	// configurations (docs/benchmarks/edgetune.md).
-	Auto = "auto"
-	// Grid tries configurations in order, all of them if they are few enough.
-	Grid = "grid"
-)
-
-// Methods lists the names of all methods.
-func Methods() []string {
-	list := append([]string{Auto}, search.Names()...)
-	slices.Sort(list)
-	return list
-}
-
-// MaxEvaluations bounds every search.
-const MaxEvaluations = 1_000_000
+// MaxConfigurations bounds what a search tries: of a larger space it tries configurations
+// that are spread over it.
+const MaxConfigurations = 10_000
 
 // Settings is everything a search is made from.
 type Settings struct {
@@ -38,13 +19,6 @@ type Settings struct {
 	Constraints []Constraint `json:"constraints,omitempty"`
 	// Front are the metrics that the Pareto front is of; none is no front.
 	Front []Metric `json:"front,omitempty"`
-	// Method is one of [Methods]; empty is Auto.
-	Method string `json:"method"`
-	// Seed determines every random draw.
-	Seed uint64 `json:"seed"`
-	// MaxEvaluations is how many configurations may be tried, 1 to
-	// [MaxEvaluations].
-	MaxEvaluations int `json:"max_evaluations"`
 }
 
 // Result is what a search has found.
@@ -65,44 +39,24 @@ type Result struct {
 	// them had no outcome.
 	Evaluations int `json:"evaluations"`
 	Failures    int `json:"failures"`
-	// Exhaustive says that all configurations were tried, so that the answer is
-	// not only the best of some.
-	Exhaustive bool `json:"exhaustive"`
 	// Tried are all evaluations in the order of trying.
 	Tried []Evaluation `json:"-"`
 }
 
-// Search tries configurations until none is left, the method has finished, or
-// as many were tried as may be. An error is [problem.Invalid] and names every
-// fault of the settings; that nothing is feasible is no error.
+// Search tries all configurations, the last parameter changing first. An error is
+// [problem.Invalid] and names every fault of the settings; that nothing is feasible is no
+// error.
 func Search(settings Settings, evaluate Evaluate) (Result, error) {
 	if faults := settings.faults(); len(faults) > 0 {
 		return Result{}, problem.WithFields("the inference cannot be tuned", faults)
 	}
-	l := newLedger(settings, evaluate)
-	axes := settings.Space.axes()
-	small := settings.Space.Size() <= float64(settings.MaxEvaluations)
-	method := cmp.Or(settings.Method, Auto)
-	if settings.Space.Size() == 1 || method == Grid || method == Auto && small {
-		grid(l, axes)
-		return l.result(), nil
-	}
-	if method == Auto {
-		method = "tpe"
-	}
-	if err := proposed(l, axes, method); err != nil {
-		return Result{}, err
-	}
-	return l.result(), nil
-}
-
-// grid tries configurations in order, the last parameter changing first.
-func grid(l *ledger, axes []axis) {
+	l := &ledger{settings: settings}
+	axes := thinned(settings.Space.axes(), MaxConfigurations)
 	point := make([]int, len(axes))
 	for {
-		if _, ok := l.try(at(axes, point)); !ok {
-			return
-		}
+		c := at(axes, point)
+		outcome, err := evaluate(c)
+		l.tried = append(l.tried, settings.judge(c, outcome, err))
 		i := len(point) - 1
 		for ; i >= 0; i-- {
 			if point[i]++; point[i] < len(axes[i].values) {
@@ -111,13 +65,13 @@ func grid(l *ledger, axes []axis) {
 			point[i] = 0
 		}
 		if i < 0 {
-			return
+			return l.result(), nil
 		}
 	}
 }
 
 func (l *ledger) result() Result {
-	r := Result{Evaluations: len(l.tried), Front: l.front(), Tried: l.tried, Exhaustive: float64(len(l.tried)) == l.settings.Space.Size()}
+	r := Result{Evaluations: len(l.tried), Front: l.front(), Tried: l.tried}
 	for _, e := range l.tried {
 		if e.Failure != "" {
 			r.Failures++
@@ -197,12 +151,6 @@ func (s Settings) faults() []problem.Field {
 	}
 	for i, m := range s.Front {
 		faults = append(faults, m.faults(fmt.Sprintf("front[%d]", i))...)
-	}
-	if s.Method != "" && !slices.Contains(Methods(), s.Method) {
-		faults = append(faults, problem.Field{Path: "method", Message: "must be one of " + strings.Join(Methods(), ", "), Value: s.Method})
-	}
-	if s.MaxEvaluations < 1 || s.MaxEvaluations > MaxEvaluations {
-		faults = append(faults, problem.Field{Path: "max_evaluations", Message: fmt.Sprintf("must be between 1 and %d", MaxEvaluations), Value: s.MaxEvaluations})
 	}
 	return faults
 }

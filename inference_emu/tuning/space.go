@@ -12,11 +12,9 @@ import (
 // ascends; an empty one leaves the parameter as it is, but for the batch, which
 // is then 1.
 type Space struct {
-	BatchSizes  []int     `json:"batch_sizes"`
-	Cores       []int     `json:"cores,omitempty"`
-	CPUHertz    []float64 `json:"cpu_hertz,omitempty"`
-	GPUHertz    []float64 `json:"gpu_hertz,omitempty"`
-	MemoryHertz []float64 `json:"memory_hertz,omitempty"`
+	BatchSizes []int     `json:"batch_sizes"`
+	Cores      []int     `json:"cores,omitempty"`
+	CPUHertz   []float64 `json:"cpu_hertz,omitempty"`
 }
 
 // Range returns the whole numbers from low to high, as of batch sizes 1 to 100
@@ -45,8 +43,6 @@ func (s Space) axes() []axis {
 		{"batch_sizes", floats(s.BatchSizes), func(c *Configuration, v float64) { c.BatchSize = int(v) }},
 		{"cores", floats(s.Cores), func(c *Configuration, v float64) { c.Cores = int(v) }},
 		{"cpu_hertz", s.CPUHertz, func(c *Configuration, v float64) { c.CPUHertz = v }},
-		{"gpu_hertz", s.GPUHertz, func(c *Configuration, v float64) { c.GPUHertz = v }},
-		{"memory_hertz", s.MemoryHertz, func(c *Configuration, v float64) { c.MemoryHertz = v }},
 	}
 	return slices.DeleteFunc(all, func(a axis) bool { return len(a.values) == 0 })
 }
@@ -59,13 +55,29 @@ func floats(values []int) []float64 {
 	return list
 }
 
-// Size is the number of configurations.
-func (s Space) Size() float64 {
-	size := 1.0
-	for _, a := range s.axes() {
-		size *= float64(len(a.values))
+// thinned are the axes with at most so many configurations: every second value of the
+// longest ones is left out, but neither of its ends, until that is so.
+func thinned(axes []axis, most int) []axis {
+	for {
+		size, longest := 1, 0
+		for i, a := range axes {
+			size *= len(a.values)
+			if len(a.values) > len(axes[longest].values) {
+				longest = i
+			}
+		}
+		values := axes[longest].values
+		if size <= most || len(values) < 3 {
+			return axes
+		}
+		var left []float64
+		for i, v := range values {
+			if i%2 == 0 || i == len(values)-1 {
+				left = append(left, v)
+			}
+		}
+		axes[longest].values = left
 	}
-	return size
 }
 
 // at is the configuration with the value at the place of each axis.
