@@ -299,3 +299,43 @@ func TestOffHoldsNothing(t *testing.T) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }
+
+// TestStudiesInSharedMemory: who keeps scripts, data or trials there reaches those parts
+// of it, and nothing else of the machine's.
+func TestStudiesInSharedMemory(t *testing.T) {
+	folder, err := os.MkdirTemp(sharedMemory, "tandem")
+	if err != nil {
+		t.Skipf("there is no shared memory to write to: %v", err)
+	}
+	defer os.RemoveAll(folder)
+	p := place{study: filepath.Join(folder, "study"), own: filepath.Join(folder, "own"), other: filepath.Join(folder, "other")}
+	data := filepath.Join(folder, "data")
+	for _, one := range []string{p.study, filepath.Join(p.own, Temporary), p.other, data} {
+		if err := os.MkdirAll(one, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(one, "file"), []byte("of "+filepath.Base(one)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := opened(t, Options{Read: []string{data}})
+	if !holds(s.Layers(), Files) || !holds(s.Layers(), Namespaces) {
+		t.Skip("this machine has no layer that refuses it")
+	}
+	for line, want := range map[string]string{
+		"cat file": "of study",
+		"cat " + data + "/file && ! (echo new > " + data + "/file) 2>/dev/null && ! touch " + data + "/more 2>/dev/null && cat " + data + "/file": "of dataof data",
+		"! (echo new > file) 2>/dev/null && echo kept":                    "kept",
+		"echo 1 > $OWN/state && cat $OWN/state":                           "1",
+		"f=$(mktemp) && echo 2 > $f && cat $f":                            "2",
+		"ls $OTHER 2>/dev/null || echo hidden":                            "hidden",
+		"echo 3 > /dev/shm/mine && cat /dev/shm/mine && rm /dev/shm/mine": "3",
+	} {
+		if out, err := carry(t, s, p, line, false); err != nil || out != want {
+			t.Errorf("%s: %q, %v, want %q", line, out, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(sharedMemory, "mine")); err == nil {
+		t.Error("a command's shared memory is the machine's")
+	}
+}

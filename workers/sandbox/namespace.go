@@ -44,7 +44,7 @@ func (o order) separate() (string, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return "", fmt.Errorf("keep mounts apart: %w", err)
 	}
-	if err := unix.Mount("tmpfs", sharedMemory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+	if err := o.coverMemory(); err != nil {
 		return "", fmt.Errorf("mount %s: %w", sharedMemory, err)
 	}
 	own := []string{sharedMemory}
@@ -82,18 +82,7 @@ func (o order) cover(folder string) (bool, error) {
 			parts = append(parts, path)
 		}
 	}
-	slices.Sort(parts) // what contains others comes first
-	opened := map[string]int{}
-	defer func() {
-		for _, descriptor := range opened {
-			_ = unix.Close(descriptor)
-		}
-	}()
-	for _, path := range parts {
-		if descriptor, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
-			opened[path] = descriptor
-		}
-	}
+	put := open(parts)
 	// Landlock asks for the rights of all folders above, also of those above a
 	// mount: below a folder that may be written to, nothing can be for reading only.
 	if o.Temporary != "" && folder != "/run" && len(parts) == 0 {
@@ -104,14 +93,76 @@ func (o order) cover(folder string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, path := range parts {
-		if descriptor, has := opened[path]; has {
-			if err := bind(descriptor, path); err != nil {
-				return false, fmt.Errorf("keep %s: %w", path, err)
-			}
+	return true, put()
+}
+
+// open opens the paths that are there. The returned function shows them again where they
+// were, in what was mounted meanwhile.
+func open(paths []string) (put func() error) {
+	slices.Sort(paths) // what contains others comes first
+	opened := map[string]int{}
+	for _, path := range paths {
+		if descriptor, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+			opened[path] = descriptor
 		}
 	}
-	return true, nil
+	return func() error {
+		defer func() {
+			for _, descriptor := range opened {
+				_ = unix.Close(descriptor)
+			}
+		}()
+		for _, path := range paths {
+			if descriptor, has := opened[path]; has {
+				if err := bind(descriptor, path); err != nil {
+					return fmt.Errorf("keep %s: %w", path, err)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// coverMemory gives the command a shared memory of its own, with those parts of the
+// machine's that were granted, such as data that is kept there. Landlock lets it write
+// in all of the shared memory, so parts for reading are mounted for reading.
+func (o order) coverMemory() error {
+	var read, write []string
+	for _, path := range o.Reach.Write {
+		if path != sharedMemory && within(path, sharedMemory) {
+			write = append(write, path)
+		}
+	}
+	for _, path := range o.Reach.Read {
+		writable := slices.ContainsFunc(write, func(above string) bool { return within(path, above) })
+		if path != sharedMemory && within(path, sharedMemory) && !writable {
+			read = append(read, path)
+		}
+	}
+	put := open(slices.Concat(read, write))
+	if err := unix.Mount("tmpfs", sharedMemory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+		return err
+	}
+	if err := put(); err != nil {
+		return err
+	}
+	for _, path := range read {
+		if err := readOnly(path); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("keep %s from being written: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// readOnly has what is mounted at the path read only. Where users are in a namespace of
+// their own, what else holds for the mount cannot be dropped, so it is said again.
+func readOnly(path string) error {
+	var about unix.Statfs_t
+	if err := unix.Statfs(path, &about); err != nil {
+		return err
+	}
+	kept := uintptr(about.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) // statfs has the same bits
+	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|kept, "")
 }
 
 // bind shows an open file or folder at the path, in place of what is there now.
