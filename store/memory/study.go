@@ -42,6 +42,7 @@ func (s *Store) updateStudy(undo *undoing, update journal.Study) error {
 	}
 	current.Status, current.Reason = update.Status, update.Reason
 	current.Elapsed, current.Since, current.Finished, current.Annotation = update.Elapsed, update.Since, update.Finished, update.Annotation
+	current.Stop = update.Stop
 	document, err := formatStudy(current)
 	if err != nil {
 		return err

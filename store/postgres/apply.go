@@ -70,10 +70,10 @@ func (e encoded) insertStudy(s *session) {
 	if one == nil {
 		return
 	}
-	s.do(unless(record.StudyTaken(*one), nil), `INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished, annotation)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+	s.do(unless(record.StudyTaken(*one), nil), `INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished, annotation, stop)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		one.ID, one.Reference(), e.documents.definition, string(one.Status), one.Reason,
-		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.inserted)
+		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.inserted.Annotation, e.documents.inserted.Stop)
 }
 
 func (e encoded) updateStudy(s *session) {
@@ -82,8 +82,8 @@ func (e encoded) updateStudy(s *session) {
 		return
 	}
 	s.do(touching(func() error { return record.NoStudy(one.ID) }),
-		"UPDATE study SET status = $1, reason = $2, elapsed = $3, since = $4, finished = $5, annotation = $6 WHERE id = $7",
-		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.updated, one.ID)
+		"UPDATE study SET status = $1, reason = $2, elapsed = $3, since = $4, finished = $5, annotation = $6, stop = $7 WHERE id = $8",
+		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.updated.Annotation, e.documents.updated.Stop, one.ID)
 }
 
 func (e encoded) deleteStudy(s *session) {

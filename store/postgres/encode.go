@@ -10,7 +10,7 @@ import (
 // so that the writer only writes.
 type documents struct {
 	definition                              string
-	inserted, updated                       string // what people wrote about the studies
+	inserted, updated                       record.Amended
 	trials, reports, records, architectures []string
 }
 
@@ -21,14 +21,12 @@ func encode(change journal.Change) (documents, error) {
 		if d.definition, err = record.FormatDefinition(change.Insert.Definition); err != nil {
 			return d, err
 		}
-		if d.inserted, err = record.FormatAnnotation(change.Insert.Annotation); err != nil {
-			return d, err
-		}
 	}
-	if change.Update != nil {
-		if d.updated, err = record.FormatAnnotation(change.Update.Annotation); err != nil {
-			return d, err
-		}
+	if d.inserted, err = record.Amend(change.Insert); err != nil {
+		return d, err
+	}
+	if d.updated, err = record.Amend(change.Update); err != nil {
+		return d, err
 	}
 	trialOf := func(write journal.TrialWrite) (string, error) { return record.FormatTrial(write.Trial) }
 	if d.trials, err = formatAll(change.Trials, trialOf); err != nil {

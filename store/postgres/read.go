@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const selectStudy = "SELECT id, name, definition, status, reason, created, elapsed, since, finished, annotation FROM study "
+const selectStudy = "SELECT id, name, definition, status, reason, created, elapsed, since, finished, annotation, stop FROM study "
 
 // Study finds a study by its id or its reference; an id goes first.
 func (s *Store) Study(ctx context.Context, ref string) (journal.Study, error) {

@@ -11,7 +11,7 @@ import (
 func scanStudy(row pgx.CollectableRow) (journal.Study, error) {
 	var one journal.Study
 	var r record.StudyRow
-	err := row.Scan(&one.ID, &r.Name, &r.Definition, &r.Status, &one.Reason, &r.Created, &r.Elapsed, &r.Since, &r.Finished, &r.Annotation)
+	err := row.Scan(&one.ID, &r.Name, &r.Definition, &r.Status, &one.Reason, &r.Created, &r.Elapsed, &r.Since, &r.Finished, &r.Annotation, &r.Stop)
 	if err != nil {
 		return one, err
 	}

@@ -8,7 +8,6 @@
 package record
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,10 +15,8 @@ import (
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -58,25 +55,6 @@ func ParseTimeOrNil(text *string) (*time.Time, error) {
 	}
 	at, err := ParseTime(*text)
 	return &at, err
-}
-
-// StudyRow holds the columns of a study that are not stored as its fields are.
-type StudyRow struct {
-	Name, Definition, Status, Created, Annotation string
-	Elapsed                                       int64 // nanoseconds
-	Since, Finished                               *string
-}
-
-// Fill sets those fields of the study.
-func (r StudyRow) Fill(one *journal.Study) error {
-	var errs [5]error
-	one.Owner, one.Status, one.Elapsed = journal.OwnerOf(r.Name), protocol.StudyStatus(r.Status), time.Duration(r.Elapsed)
-	one.Definition, errs[0] = ParseDefinition(r.Definition)
-	one.Created, errs[1] = ParseTime(r.Created)
-	one.Since, errs[2] = ParseTimeOrNil(r.Since)
-	one.Annotation, errs[3] = ParseAnnotation(r.Annotation)
-	one.Finished, errs[4] = ParseTimeOrNil(r.Finished)
-	return cmp.Or(errs[:]...)
 }
 
 // FormatDefinition returns a study's definition as a JSON document.

@@ -37,8 +37,8 @@ func (s *Store) Submit(ctx context.Context, change journal.Change) *journal.Outc
 type encoded struct {
 	change     journal.Change
 	definition string
-	// What people wrote about the study that is inserted, and the one that is updated.
-	inserted, updated string
+	// What was written since about the study that is inserted, and the one that is updated.
+	inserted, updated record.Amended
 	// In the order of the change's lists.
 	trials, reports, events, records, architectures, pool [][]any
 }
@@ -50,14 +50,12 @@ func encode(change journal.Change) (encoded, error) {
 		if e.definition, err = record.FormatDefinition(change.Insert.Definition); err != nil {
 			return e, err
 		}
-		if e.inserted, err = record.FormatAnnotation(change.Insert.Annotation); err != nil {
-			return e, err
-		}
 	}
-	if change.Update != nil {
-		if e.updated, err = record.FormatAnnotation(change.Update.Annotation); err != nil {
-			return e, err
-		}
+	if e.inserted, err = record.Amend(change.Insert); err != nil {
+		return e, err
+	}
+	if e.updated, err = record.Amend(change.Update); err != nil {
+		return e, err
 	}
 	if e.trials, err = rows(change.Trials, trialRow); err != nil {
 		return e, err
@@ -156,9 +154,9 @@ func (e encoded) insertStudy(s *session) error {
 	}
 	created := record.FormatTime(one.Created)
 	fixed := dbfile.Checksum("study", position, one.ID, one.Reference(), e.definition, created)
-	changing := dbfile.Row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.inserted)
-	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, annotation, checksum, position, name, definition, created)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
+	changing := dbfile.Row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.inserted.Annotation, e.inserted.Stop)
+	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, annotation, stop, checksum, position, name, definition, created)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
 	if dbfile.Taken(err) {
 		return record.StudyTaken(*one)
 	}
@@ -170,9 +168,9 @@ func (e encoded) updateStudy(s *session) error {
 	if one == nil {
 		return nil
 	}
-	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6, annotation = ?7,
-		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6, ?7) WHERE id = ?1`,
-		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.updated)
+	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6, annotation = ?7, stop = ?8,
+		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6, ?7, ?8) WHERE id = ?1`,
+		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.updated.Annotation, e.updated.Stop)
 	if err == nil && rows == 0 {
 		return record.NoStudy(one.ID)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 const selectStudy = `SELECT position, id, name, definition, created, fixed_checksum,
-	status, reason, elapsed, since, finished, annotation, checksum FROM study `
+	status, reason, elapsed, since, finished, annotation, stop, checksum FROM study `
 
 // Study finds a study by its id or its reference; an id goes first.
 func (s *Store) Study(ctx context.Context, ref string) (journal.Study, error) {

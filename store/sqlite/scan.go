@@ -12,14 +12,14 @@ import (
 func scanStudy(rows *sql.Rows) (one journal.Study, sum int64, err error) {
 	var position, fixed int64
 	var r record.StudyRow
-	err = dbfile.Columns("study", rows, &position, &one.ID, &r.Name, &r.Definition, &r.Created, &fixed, &r.Status, &one.Reason, &r.Elapsed, &r.Since, &r.Finished, &r.Annotation, &sum)
+	err = dbfile.Columns("study", rows, &position, &one.ID, &r.Name, &r.Definition, &r.Created, &fixed, &r.Status, &one.Reason, &r.Elapsed, &r.Since, &r.Finished, &r.Annotation, &r.Stop, &sum)
 	if err != nil {
 		return one, sum, err
 	}
 	if err = dbfile.Prove("study", fixed, dbfile.Checksum("study", position, one.ID, r.Name, r.Definition, r.Created), one.ID); err != nil {
 		return one, sum, err
 	}
-	changing := dbfile.Checksum("study", one.ID, fixed, r.Status, one.Reason, r.Elapsed, textOrNil(r.Since), textOrNil(r.Finished), r.Annotation)
+	changing := dbfile.Checksum("study", one.ID, fixed, r.Status, one.Reason, r.Elapsed, textOrNil(r.Since), textOrNil(r.Finished), r.Annotation, r.Stop)
 	if err = dbfile.Prove("study", sum, changing, one.ID); err != nil {
 		return one, sum, err
 	}

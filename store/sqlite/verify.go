@@ -47,6 +47,9 @@ func tables(schema int64) []table {
 	if schema >= annotations {
 		annotation, opens = ", annotation", ", study"
 	}
+	if schema >= extended {
+		annotation += ", stop"
+	}
 	proof := func(columns string) []string { return []string{"checksum = row_checksum(" + columns + ")"} }
 	by := func(kind, owner string) map[string]string { return map[string]string{kind: owner} }
 	all := []table{
@@ -74,12 +77,13 @@ func tables(schema int64) []table {
 	return all
 }
 
-// The schema versions from which on rows have checksums, studies annotations, and
-// the pool entries.
+// The schema versions from which on rows have checksums, studies annotations, the
+// pool entries, and studies limits beside their definitions.
 const (
 	checksums   = 5
 	annotations = 6
 	pooled      = 7
+	extended    = 9
 )
 
 // Verify reads the whole database and says what it holds, or all that is wrong

@@ -1,12 +1,14 @@
 package storetest
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/storetest/model"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -18,6 +20,7 @@ func studyChecks() []check {
 		{"names and ids of studies are unique", studyUnique},
 		{"each owner has names of its own", studyOwners},
 		{"an update replaces a study's status and nothing else", studyUpdate},
+		{"limits stand beside a study's definition", studyExtended},
 		{"studies come the newest first", studyOrder},
 		{"a study is deleted with all that belongs to it", studyDelete},
 	}
@@ -29,6 +32,7 @@ func studyRoundTrip(t *testing.T, f fixture) {
 			ID: "s1", Owner: "alice", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
 			Elapsed: time.Hour + time.Nanosecond, Since: pointer(moment(1)), Finished: pointer(moment(2)),
 			Annotation: trial.Annotation{Tags: []string{"baseline", "ünïcode"}, Note: "o'brien says\n\t☃"},
+			Stop:       &definition.Stop{Trials: 7, Seconds: math.Nextafter(0.1, 1), Joules: 1e300, TargetReached: true},
 		},
 		"no-optional-field": {ID: "s2", Definition: full(t, "no-optional-field"), Status: protocol.StudyPaused, Created: moment(3)},
 		"other-time-zone": {
@@ -127,6 +131,24 @@ func studyUpdate(t *testing.T, f fixture) {
 	}
 	missing := sampleStudy("s3", "first")
 	f.refuse(t, journal.Change{Update: &missing}, problem.NotFound)
+}
+
+// The limits of an extended study stand beside its definition, until they are replaced.
+func studyExtended(t *testing.T, f fixture) {
+	want := sampleStudy("s1", "first")
+	f.apply(t, journal.Change{Insert: &want})
+	for _, limits := range []*definition.Stop{{Trials: 12}, {Trials: 12, Seconds: 3600, Failures: 5}, nil} {
+		want.Stop = limits
+		f.apply(t, journal.Change{Update: &want})
+		got, err := f.store.Study(t.Context(), "s1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the study", got, want)
+		if limits != nil && got.InForce().Definition.Stop != *limits || limits == nil && got.InForce().Definition.Stop != want.Definition.Stop {
+			t.Errorf("the limits in force are %+v", got.InForce().Definition.Stop)
+		}
+	}
 }
 
 func studyOrder(t *testing.T, f fixture) {

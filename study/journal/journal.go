@@ -26,9 +26,12 @@ type Study struct {
 	// Owner is the user whose it is; empty for a study of the administrators.
 	Owner      string                `json:"owner,omitempty"`
 	Definition definition.Definition `json:"definition"`
-	Status     protocol.StudyStatus  `json:"status"`
-	Reason     string                `json:"reason,omitempty"`
-	Created    time.Time             `json:"created"`
+	// Stop has the limits since the study was extended; nil: those of its definition,
+	// which stores never change.
+	Stop    *definition.Stop     `json:"stop,omitempty"`
+	Status  protocol.StudyStatus `json:"status"`
+	Reason  string               `json:"reason,omitempty"`
+	Created time.Time            `json:"created"`
 	// Elapsed is how long it has been running until Since. Neither pauses nor
 	// times without a server count.
 	Elapsed time.Duration `json:"elapsed"`
@@ -38,6 +41,14 @@ type Study struct {
 	Finished *time.Time `json:"finished,omitempty"`
 	// Annotation is what people wrote about it.
 	trial.Annotation
+}
+
+// InForce is the study with the limits that hold in its definition.
+func (s Study) InForce() Study {
+	if s.Stop != nil {
+		s.Definition.Stop = *s.Stop
+	}
+	return s
 }
 
 // ElapsedAt is how long the study has been running at the time.
@@ -59,6 +70,8 @@ const (
 	Reported     EventKind = "report"      // Data: the report
 	Checkpointed EventKind = "checkpoint"  // Data: the checkpoint
 	Emulated     EventKind = "emulation"   // Data: what an inference of its model takes
+	// Extended says that the study has other limits from then on. Data: all of them.
+	Extended EventKind = "study_extended"
 	// Annotated says what people wrote about the trial, or about the study where
 	// it names none. Data: the annotation.
 	Annotated EventKind = "annotation"

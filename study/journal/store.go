@@ -51,8 +51,8 @@ type Change struct {
 	Behind *Position
 	// Insert adds a study. A reference that another study has is a conflict.
 	Insert *Study
-	// Update replaces a study's Status, Reason, Elapsed, Since, Finished and
-	// Annotation.
+	// Update replaces a study's Status, Reason, Elapsed, Since, Finished,
+	// Annotation and Stop.
 	Update *Study
 	// Delete removes a study with everything that belongs to it.
 	Delete string

@@ -128,6 +128,7 @@ func (m *Model) applyStudy(change journal.Change) error {
 		}
 		kept := &m.Studies[at]
 		kept.Status, kept.Reason, kept.Elapsed, kept.Since, kept.Finished, kept.Annotation = one.Status, one.Reason, one.Elapsed, one.Since, one.Finished, one.Annotation
+		kept.Stop = one.Stop
 	}
 	if id := change.Delete; id != "" {
 		at := m.Study(id)
