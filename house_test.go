@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 	"workers/placement":              {"internal/regression"},
 	"internal/gate":                  {},
 	"internal/handclock":             {},
-	"study/spending":                 {"budget", "study/definition", "trial"},
+	"study/spending":                 {"budget", "internal/problem", "internal/protocol", "study/definition", "trial"},
 	"study/ranking":                  {"study/spending", "budget", "internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "study/system", "trial", "workers/approximation"},
 	"study/analysis":                 {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},
 	"study/comparison":               {"internal/protocol", "study/definition", "trial"},

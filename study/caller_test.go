@@ -55,6 +55,7 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Enqueue"] = w.service.Enqueue(w.ctx, ref, protocol.EnqueueRequest{})
 	_, errs["Pause"] = w.service.Pause(w.ctx, ref)
 	_, errs["Resume"] = w.service.Resume(w.ctx, ref)
+	_, errs["Extend"] = w.service.Extend(w.ctx, ref, protocol.ExtendRequest{Trials: 1})
 	_, errs["Stop"] = w.service.Stop(w.ctx, ref)
 	_, errs["AnnotateStudy"] = w.service.AnnotateStudy(w.ctx, ref, tags("theirs"))
 	_, errs["AnnotateTrial"] = w.service.AnnotateTrial(w.ctx, ref, 0, tags("theirs"))

@@ -122,6 +122,21 @@ func (s *studies) Stop(ctx context.Context, ref string) (protocol.StudyView, err
 	})
 }
 
+// Extend gives the study more of what its stop section bounds; one that is over goes on
+// where it ended. The error is invalid and names every fault of the request, or a
+// conflict where the study could not go on with it.
+func (s *studies) Extend(ctx context.Context, ref string, more protocol.ExtendRequest) (protocol.StudyView, error) {
+	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, _ journal.Study) error {
+		reopened, err := tx.Extend(ctx, more)
+		tx.Then(func() {
+			for _, t := range reopened { // workers may not have heard yet that their leases ended with the study
+				s.allocator.Release(t.ID, t.LeaseEpoch)
+			}
+		})
+		return err
+	})
+}
+
 // Delete removes the study and everything of it. Workers still on its trials
 // find their leases lost.
 func (s *studies) Delete(ctx context.Context, ref string) error {

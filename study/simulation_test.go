@@ -31,6 +31,8 @@ type fleet struct {
 	random *lockedRandom
 	unsure *unsure
 
+	// halts says that somebody stops the study now and then.
+	halts bool
 	// mixed says that the workers are of several types, and wait in long polls.
 	mixed bool
 
@@ -332,7 +334,13 @@ func TestStudiesSurviveEverything(t *testing.T) {
 					"stop: {trials: 27}", fmt.Sprintf("stop: {trials: 30}\nplacement: {energy: %d}\nretry: {failures: 1}", seed%2),
 				)
 				f.unsure.calm.Store(false)
+				f.halts = seed%2 == 0
 				f.runToEnd(created.ID, 1+int(seed%7))
+				for range 2 {
+					if f.extend(created.ID) {
+						f.runToEnd(created.ID, 1+int(seed%5))
+					}
+				}
 				f.unsure.calm.Store(true)
 				total["refused changes"] += int(f.unsure.refused.Load())
 				total["changes made and denied"] += int(f.unsure.made.Load())
@@ -344,7 +352,7 @@ func TestStudiesSurviveEverything(t *testing.T) {
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "repeats", "children", "children with a checkpoint", "refused reports", "refused changes",
+	for _, what := range []string{"restarts", "vanished", "vanished with a result", "zombies", "failures", "drains", "stops", "repeats", "children", "children with a checkpoint", "refused reports", "refused changes", "extensions", "halts",
 		"changes made and denied", "changes behind others", "changes refused with others"} {
 		if total[what] == 0 && !t.Failed() && !testing.Short() {
 			t.Errorf("no simulation had any %s: the test tests less than it says", what)
@@ -364,6 +372,12 @@ func (f *fleet) runToEnd(id string, workers int) {
 		if err == nil && view.Status.Over() {
 			break
 		}
+		if err == nil && f.halts && f.random.chance(0.02) {
+			_, err := call(f, func(s *study.Service) (protocol.StudyView, error) { return s.Stop(f.ctx, id) })
+			if err == nil {
+				f.count("halts")
+			}
+		}
 		if time.Since(start) > 30*24*time.Hour {
 			f.t.Errorf("the study is stuck: %s, %v", view.Status, view.Progress.Trials)
 			break
@@ -373,6 +387,26 @@ func (f *fleet) runToEnd(id string, workers int) {
 	group.Wait()
 	if !f.running {
 		f.start()
+	}
+}
+
+// extend lets the study that is over go on, unless there is nothing that it could do.
+func (f *fleet) extend(id string) bool {
+	for {
+		_, err := call(f, func(s *study.Service) (protocol.StudyView, error) {
+			return s.Extend(f.ctx, id, protocol.ExtendRequest{Trials: 4})
+		})
+		if !errors.Is(err, errDown) && err != nil && !problem.Is(err, problem.Conflict) {
+			f.t.Errorf("extend: %v", err)
+		}
+		if view, seen := call(f, func(s *study.Service) (protocol.StudyView, error) { return s.Study(f.ctx, id) }); seen == nil && !view.Status.Over() {
+			f.count("extensions")
+			return true
+		}
+		if !errors.Is(err, errDown) {
+			return false
+		}
+		time.Sleep(time.Second)
 	}
 }
 
@@ -433,7 +467,7 @@ func (f *fleet) checkChild(t trial.Trial, trials []trial.Trial) {
 		}
 	}
 	for _, result := range parent.Results {
-		if kept := result.Checkpoint; kept != nil && kept.Epoch == t.Inherited {
+		if kept := result.Checkpoint; kept != nil && kept.Epoch == t.Inherited || f.view(t.Study).Extended && result.Rung == t.Rung-1 {
 			f.count("children with a checkpoint")
 			return
 		}

@@ -37,12 +37,15 @@ func (s State) next() []State {
 		return []State{Queued, Leased, Paused, Completed, Pruned, Cancelled}
 	case Lost:
 		return []State{Queued}
+	case Pruned, Cancelled: // its study was extended behind its end
+		return []State{Queued, Paused}
 	default:
 		return nil
 	}
 }
 
-// Terminal reports whether nothing further can happen to the trial.
+// Terminal reports whether nothing further happens to the trial, unless its study is
+// extended behind its end.
 func (s State) Terminal() bool {
 	switch s {
 	case Completed, Pruned, Failed, Lost, Cancelled:

@@ -18,7 +18,8 @@ var arrows = map[trial.State]string{
 	trial.Running:   "running queued paused completed pruned failed lost cancelled",
 	trial.Paused:    "queued leased paused completed pruned cancelled",
 	trial.Lost:      "queued",
-	trial.Completed: "", trial.Pruned: "", trial.Failed: "", trial.Cancelled: "",
+	trial.Completed: "", trial.Failed: "",
+	trial.Pruned: "queued paused", trial.Cancelled: "queued paused",
 }
 
 func allowed(from, to trial.State) bool {
@@ -63,11 +64,15 @@ func TestStatesChangeAlongTheArrowsOnly(t *testing.T) {
 	}
 }
 
-func TestNothingFollowsATerminalState(t *testing.T) {
+func TestATerminalStateLeadsToNoWorker(t *testing.T) {
 	for _, state := range trial.States() {
-		leads := arrows[state] != ""
-		if state.Terminal() == leads && state != trial.Lost {
-			t.Errorf("%s: terminal %v, and leads to %q", state, state.Terminal(), arrows[state])
+		for _, next := range trial.States() {
+			if back := next == trial.Queued || next == trial.Paused; state.Terminal() && allowed(state, next) && !back {
+				t.Errorf("%s is terminal, and leads to %s", state, next)
+			}
+		}
+		if !state.Terminal() && arrows[state] == "" {
+			t.Errorf("%s is not terminal, and leads nowhere", state)
 		}
 		if state.Held() && state.Terminal() {
 			t.Errorf("%s is held and terminal", state)

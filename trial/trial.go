@@ -136,8 +136,11 @@ type Trial struct {
 	Origin string `json:"origin"`
 	// RepeatOf is the number of the trial whose configuration this one trains
 	// again with another seed; nil for all that are no repeats.
-	RepeatOf *int   `json:"repeat_of,omitempty"`
-	Seed     uint64 `json:"seed"`
+	RepeatOf *int `json:"repeat_of,omitempty"`
+	// RetryOf is the number of the failed trial whose configuration this one tries
+	// again, as a trial like others; nil for all that are no retries.
+	RetryOf *int   `json:"retry_of,omitempty"`
+	Seed    uint64 `json:"seed"`
 	// Parent is the number of the trial that this one continues, and Inherited
 	// the last epoch it has from there: 0 if it had to start from scratch. Both
 	// belong to children of a population.

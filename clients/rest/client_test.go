@@ -55,6 +55,7 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"POST /api/v1/studies/x/pause":                                        func(c *rest.Client) error { return failure(c.PauseStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/resume":                                       func(c *rest.Client) error { return failure(c.ResumeStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/stop":                                         func(c *rest.Client) error { return failure(c.StopStudy(ctx, "x")) },
+		"POST /api/v1/studies/x/extend":                                       func(c *rest.Client) error { return failure(c.ExtendStudy(ctx, "x", protocol.ExtendRequest{})) },
 		"DELETE /api/v1/studies/x":                                            func(c *rest.Client) error { return c.DeleteStudy(ctx, "x") },
 		"GET /api/v1/studies/x/measurements?points=9":                         func(c *rest.Client) error { return failure(c.Measurements(ctx, "x", 9)) },
 		"GET /api/v1/studies/x/pareto":                                        func(c *rest.Client) error { return failure(c.Pareto(ctx, "x")) },

@@ -70,6 +70,12 @@ func (c StudyCalls) StopStudy(ctx context.Context, study string) (protocol.Study
 	return c.change(ctx, study, "stop")
 }
 
+// ExtendStudy gives a study more of what its stop section bounds; one that is over goes
+// on where it ended. What could not make it go on is a conflict.
+func (c StudyCalls) ExtendStudy(ctx context.Context, study string, more protocol.ExtendRequest) (protocol.StudyView, error) {
+	return exchange[protocol.StudyView](ctx, c.caller, path("studies", study, "extend"), more)
+}
+
 func (c StudyCalls) change(ctx context.Context, study, action string) (protocol.StudyView, error) {
 	return fetch[protocol.StudyView](ctx, c.caller, request{method: http.MethodPost, path: path("studies", study, action)})
 }

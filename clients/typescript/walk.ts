@@ -113,6 +113,8 @@ function said(event: Event): string {
       return `study ${event.data?.name} was created`;
     case "study_status":
       return `the study is ${event.state}`;
+    case "study_extended":
+      return `the study may have ${event.data?.trials} trials`;
     case "trial_state":
       return `trial ${event.number} is ${event.data?.state ?? event.state}`;
     case "report":

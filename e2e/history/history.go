@@ -158,6 +158,8 @@ type check struct {
 	books      Books
 	lives      map[trial.ID]*life
 	failed     map[int]bool // trials that the search was told will not be measured
+	over       bool         // the study is over at the event
+	reopening  bool         // it was extended then, and is about to go on
 	found      []Violation
 }
 

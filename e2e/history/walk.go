@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/session"
@@ -44,6 +45,10 @@ func (c *check) walk() {
 			return
 		}
 		switch event.Kind {
+		case journal.StatusChange:
+			c.over, c.reopening = protocol.StudyStatus(event.State).Over(), false
+		case journal.Extended:
+			c.reopening = c.over
 		case journal.TrialState:
 			c.changed(event)
 		case journal.Reported:
@@ -84,7 +89,8 @@ func (c *check) changed(event journal.Event) {
 		c.violated(Kept, "event %d of trial %s cannot be read: %v", event.Sequence, event.Trial, err)
 		return
 	}
-	if l.state.Terminal() && (l.state != trial.Lost || next != trial.Queued) {
+	reopened := c.reopening && (l.state == trial.Pruned || l.state == trial.Cancelled) && (next == trial.Queued || next == trial.Paused)
+	if l.state.Terminal() && (l.state != trial.Lost || next != trial.Queued) && !reopened {
 		c.violated(OneEnd, "trial %s was %s and became %s with event %d", event.Trial, l.state, next, event.Sequence)
 	}
 	if next == trial.Leased {

@@ -27,7 +27,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/history"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
 )
@@ -100,7 +102,7 @@ func TestNothingIsLostAndNothingCountsTwice(t *testing.T) {
 	}
 	for _, what := range []string{
 		"acknowledged", "restarts", "frozen servers", "changes lost with the server", "changes made behind which the server died",
-		"lost requests", "lost answers", "duplicates", "vanished agents", "frozen agents", "refused writes", "failures", "drains", "resumed",
+		"lost requests", "lost answers", "duplicates", "vanished agents", "frozen agents", "refused writes", "failures", "drains", "resumed", "extensions",
 	} {
 		if total[what] == 0 {
 			t.Errorf("there were no %s: the test tests less than it says", what)
@@ -156,10 +158,19 @@ func (w *world) play(agents int, file []byte) ([]history.Operation, history.Book
 	for i := range agents {
 		group.Go(func() { w.work(ctx, fmt.Sprintf("agent%d", i)) })
 	}
+	extensions := 0
 	for start := time.Now(); ; time.Sleep(30 * time.Second) {
 		view, err := people.Study(w.t.Context(), created.ID)
 		if err == nil && view.Status.Over() {
-			break
+			if extensions == 2 || w.extend(people, created.ID) {
+				break
+			}
+			extensions++
+			continue
+		}
+		if err == nil && extensions < 2 && w.dice.chance(0.01) {
+			_, err := people.StopStudy(w.t.Context(), created.ID)
+			w.judge("stop", err)
 		}
 		if time.Since(start) > 48*time.Hour { // a few hours are usual
 			w.t.Errorf("the study is stuck: %s, %v, %v", view.Status, view.Progress.Trials, err)
@@ -181,6 +192,25 @@ func (w *world) play(agents int, file []byte) ([]history.Operation, history.Book
 	w.crash()
 	time.Sleep(5 * time.Minute) // for doubled requests
 	return operations, books
+}
+
+// extend lets a study that is over go on; true: there is nothing that it could do.
+func (w *world) extend(people *rest.Client, id string) (complete bool) {
+	if _, err := people.ExtendStudy(w.t.Context(), id, protocol.ExtendRequest{Trials: 4}); !problem.Is(err, problem.Conflict) {
+		w.judge("extend", err)
+		if err == nil {
+			w.count("extensions")
+		}
+		return false
+	}
+	return true
+}
+
+// judge notes an answer that no fault of ours explains.
+func (w *world) judge(what string, err error) {
+	if err != nil && !problem.Is(err, problem.Unavailable) && !problem.Is(err, problem.Conflict) {
+		w.complain("%s: %v", what, err)
+	}
 }
 
 // trouble harms the server.

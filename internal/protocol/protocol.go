@@ -263,7 +263,7 @@ const (
 	StudyFailed    StudyStatus = "failed"    // it ended with nothing measured, and trials failed or were lost
 )
 
-// Over reports whether nothing more will happen in the study.
+// Over reports whether nothing more will happen in the study, unless it is extended.
 func (s StudyStatus) Over() bool {
 	return s == StudyCompleted || s == StudyStopped || s == StudyFailed
 }
@@ -371,8 +371,8 @@ type Event struct {
 	Study    string    `json:"study_id"`
 	Sequence int64     `json:"sequence" doc:"1, 2, 3, ... within the study"`
 	At       time.Time `json:"at"`
-	// Kind is "study_created", "study_status", "trial_state", "report",
-	// "checkpoint", "emulation" or "search".
+	// Kind is "study_created", "study_status", "study_extended", "trial_state",
+	// "report", "checkpoint", "emulation", "annotation" or "search".
 	Kind   string   `json:"kind"`
 	Trial  trial.ID `json:"trial_id,omitempty"`
 	Number *int     `json:"number,omitempty"`

@@ -18,6 +18,8 @@ type StudyView struct {
 	Created    time.Time             `json:"created"`
 	Finished   *time.Time            `json:"finished,omitempty"`
 	Definition definition.Definition `json:"definition"`
+	// Extended says that it was given other limits than those it was created with.
+	Extended bool `json:"extended,omitempty" doc:"its limits are others than it was created with"`
 	// Rungs is the ladder of budgets, the cheapest first.
 	Rungs    []budget.Rung `json:"rungs"`
 	Progress Progress      `json:"progress"`

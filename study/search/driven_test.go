@@ -166,7 +166,7 @@ func BenchmarkLearning(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					a.queue = append(a.queue, configuration)
+					a.queue = append(a.queue, queued{configuration: configuration})
 					a.measure(b, a.request(b))
 				}
 				a.queue, a.settings.Method, a.settings.Learning = nil, method, learning

@@ -12,7 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/search/stopping"
-	"github.com/tandem-tune/tandem/study/space"
 )
 
 // stream is the second word of the generator's seed: it keeps a search's draws
@@ -32,7 +31,7 @@ type machine struct {
 	history   *ladder.History
 	// queue has the enqueued configurations that no trial was created for yet,
 	// complete, the first to go first.
-	queue []space.Configuration
+	queue []queued
 	prior prior.Prior
 	// repeats are the trainings again of the best, once all else is done.
 	repeats repeats
@@ -70,11 +69,13 @@ func (m *machine) Handle(e Event) ([]Action, error) {
 	case Measured, Failed:
 		return nil, m.observe(e)
 	case Enqueued:
-		return nil, m.enqueue(e.Configuration)
+		return nil, m.enqueue(e)
 	case Reported:
 		return m.report(e)
 	case Prior:
 		return nil, m.learn(e.Prior)
+	case Extended:
+		return nil, m.extend(e.MaxTrials)
 	}
 	return nil, problem.New(problem.Invalid, "a search has no event of kind %q", e.Kind)
 }
@@ -181,7 +182,7 @@ func (m *machine) creation() (Action, bool) {
 	m.dry = false // one that was enqueued may be what the next proposal waited for
 	return Action{
 		Kind: Create, Trial: number, Rung: at.Rung,
-		Configuration: p.Configuration, Origin: p.Origin, Reason: p.Reason,
+		Configuration: p.Configuration, Origin: p.Origin, RetryOf: p.RetryOf, Reason: p.Reason,
 	}, true
 }
 

@@ -98,7 +98,7 @@ const (
 	// Failed: Trial will never complete Rung (the user's command failed for
 	Failed EventKind = "failed"
 	// Enqueued: somebody wants Configuration tried before anything the method
-	// proposes. What it lacks is drawn, and what does not exist in it is left
+	// proposes, or, with RetryOf, that of a failed trial. What it lacks is drawn, and what does not exist in it is left
 	// out. Answered with no action.
 	Enqueued EventKind = "enqueued"
 	// Reported: Trial has Values after Epoch of Rung, before the rung's last.
@@ -109,6 +109,10 @@ const (
 	// Prior: Prior was measured elsewhere. It comes before the first trial and
 	// only changes what is proposed. Answered with no action.
 	Prior EventKind = "prior"
+	// Extended: MaxTrials configurations may be created from now on. It comes at any
+	// time, also behind a [Finish]. Answered with no action. Settings with which a
+	// snapshot from behind it is restored have the new bound.
+	Extended EventKind = "extended"
 )
 
 // Event is one input of a method.
@@ -125,8 +129,12 @@ type Event struct {
 	Violation trial.Float `json:"violation,omitempty"`
 	// Configuration belongs to Enqueued; parts may be missing.
 	Configuration space.Configuration `json:"params,omitempty"`
+	// RetryOf belongs to Enqueued: the failed trial that is tried again, once.
+	RetryOf *int `json:"retry_of,omitempty"`
 	// Prior belongs to Prior; all such events of a search have at most MaxPrior.
 	Prior []Observation `json:"prior,omitempty"`
+	// MaxTrials belongs to Extended.
+	MaxTrials int `json:"max_trials,omitempty"`
 }
 
 // Observation is a result that was measured elsewhere.
@@ -143,7 +151,7 @@ const (
 	Promote ActionKind = "promote"
 	// Wait: nothing to do until a trial now out with a worker is measured or fails.
 	Wait ActionKind = "wait"
-	// Finish: the search is over; nothing will ever be asked again.
+	// Finish: the search is over; nothing will be asked again, unless it is [Extended].
 	Finish ActionKind = "finish"
 	// Stop: the trial that has just reported trains no further, at no rung: it
 	// was beaten. It answers a [Reported].
@@ -171,6 +179,9 @@ type Action struct {
 	// from scratch; nil for all other actions. A repeat is a measurement of that
 	// trial: it is never promoted or stopped, and nothing is ranked by it.
 	RepeatOf *int `json:"repeat_of,omitempty"`
+	// RetryOf is the number of the failed trial that a Create tries again; nil for
+	// all others. To the search it is a trial like others.
+	RetryOf *int `json:"retry_of,omitempty"`
 	// Reason says why in one sentence, for the trial's history.
 	Reason string `json:"reason,omitempty"`
 }

@@ -25,6 +25,9 @@ type snapshot struct {
 	Trials    []ladder.Record  `json:"trials"`
 	// Queue is what was enqueued and not created yet.
 	Queue []space.Configuration `json:"queue,omitempty"`
+	// Retries has, for each of the queue, the failed trial that it is of; empty where
+	// none of them is of one.
+	Retries []*int `json:"retries,omitempty"`
 	// Prior is what was measured elsewhere, and Best what is tried first of it.
 	Prior []Observation      `json:"prior,omitempty"`
 	Best  []prior.Suggestion `json:"best,omitempty"`
@@ -38,15 +41,28 @@ func (m *machine) Snapshot() (json.RawMessage, error) {
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the random generator: %w", err)
 	}
+	waiting, retries := m.waits()
 	text, err := json.Marshal(snapshot{
 		Version: snapshotVersion, Method: m.settings.Method, Promotion: m.settings.Promotion,
 		Generator: generator, Trials: m.history.Trials,
-		Queue: m.queue, Prior: m.prior.Observations, Best: m.prior.Best, Repeats: m.repeats.list,
+		Queue: waiting, Retries: retries, Prior: m.prior.Observations, Best: m.prior.Best, Repeats: m.repeats.list,
 	})
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the search: %w", err)
 	}
 	return text, nil
+}
+
+// waits is the queue as snapshots have it.
+func (m *machine) waits() (waiting []space.Configuration, retries []*int) {
+	of := make([]*int, len(m.queue))
+	for i, one := range m.queue {
+		waiting, of[i] = append(waiting, one.configuration), one.retryOf
+		if one.retryOf != nil {
+			retries = of
+		}
+	}
+	return waiting, retries
 }
 
 // Restore implements [Method]. After an error the state is what it was before.
@@ -92,7 +108,14 @@ func (m *machine) Restore(text json.RawMessage) error {
 		return err
 	}
 	m.source, m.history, m.proposer, m.dry = source, h, p, false
-	m.queue, m.prior, m.repeats = s.Queue, known, again
+	m.queue, m.prior, m.repeats = nil, known, again
+	for i, configuration := range s.Queue {
+		one := queued{configuration: configuration}
+		if i < len(s.Retries) {
+			one.retryOf = s.Retries[i]
+		}
+		m.queue = append(m.queue, one)
+	}
 	return nil
 }
 
@@ -102,6 +125,11 @@ func (m *machine) restorePrior(h *ladder.History, s snapshot) (prior.Prior, erro
 	waiting := slices.Clone(s.Queue)
 	for _, one := range s.Best {
 		waiting = append(waiting, one.Configuration)
+	}
+	for _, of := range s.Retries {
+		if of != nil && (*of < 0 || *of >= len(h.Trials) || h.Trials[*of].Status != ladder.Failed) {
+			return prior.Prior{}, problem.New(problem.Invalid, "the snapshot tries trial %d again, which has not failed", *of)
+		}
 	}
 	for _, configuration := range waiting {
 		if faults := m.settings.Space.Check(configuration); len(faults) > 0 {

@@ -79,10 +79,10 @@ func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
 	if err != nil {
 		return t, err
 	}
-	result := t.Results[len(t.Results)-1]
-	if _, err := tx.Search(search.Event{Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: approximation.Corrected(r.Study.Definition, result), Violation: result.Violation}); err != nil {
+	if err := tell(tx, t); err != nil {
 		return t, err
 	}
+	result := t.Results[len(t.Results)-1]
 	if t.RepeatOf != nil { // the search is over already: what is left of it is to see how lucky its best were
 		return tx.settled(t)
 	}
@@ -101,6 +101,15 @@ func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
 		return t, err
 	}
 	return tx.settled(t)
+}
+
+// tell shows the search what was measured of the trial at its rung.
+func tell(tx *Transaction, t trial.Trial) error {
+	result := t.Results[len(t.Results)-1]
+	_, err := tx.Search(search.Event{
+		Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: approximation.Corrected(tx.Session.Study.Definition, result), Violation: result.Violation,
+	})
+	return err
 }
 
 // failed retries the trial while the user's retries last, else fails it for

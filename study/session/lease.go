@@ -106,7 +106,7 @@ func (tx *Transaction) follow(action search.Action) (*trial.Trial, error) {
 	case search.Create:
 		t := trial.Trial{
 			ID: trialID(r.Study.ID, action.Trial), Study: r.Study.ID, Number: action.Trial,
-			Configuration: action.Configuration, Origin: action.Origin, RepeatOf: action.RepeatOf, Seed: trialSeed(r.Study.Definition.Search.Seed, action.Trial),
+			Configuration: action.Configuration, Origin: action.Origin, RepeatOf: action.RepeatOf, RetryOf: action.RetryOf, Seed: trialSeed(r.Study.Definition.Search.Seed, action.Trial),
 			State: trial.Queued, Results: []trial.Result{}, Created: tx.Now,
 		}
 		t, why, err := tx.inherit(tx.Here.at(t, action.Rung, r.Ladder), action)

@@ -25,15 +25,19 @@ type Decision struct {
 const eventPage = 5000
 
 // replay rebuilds the search from its last snapshot and the log behind it, and
-// checks that it decides today what it decided then; else the search is broken.
-// The error is the store's.
-func (r *Session) replay(ctx context.Context) error {
+// checks that it decides today what it decided then; else the search is broken. Without
+// a snapshot it begins with the limits of the study as it was created. The error is the
+// store's.
+func (r *Session) replay(ctx context.Context, created definition.Definition, going bool) error {
 	snapshot, err := r.options.Store.Snapshot(ctx, r.Study.ID)
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	if !r.Study.Status.Over() {
-		r.Method, r.Broken = restored(r.Study.Definition, snapshot.State)
+	if len(snapshot.State) > 0 {
+		created = r.Study.Definition
+	}
+	if going {
+		r.Method, r.Broken = restored(created, snapshot.State)
 	}
 	r.Sequence, r.sinceSnapshot = snapshot.Sequence, 0
 	for {
@@ -71,8 +75,16 @@ func restored(def definition.Definition, state json.RawMessage) (search.Method, 
 
 // Replay puts a study's logged decisions to a new search, from the first event
 // on. It returns how many came out the same, and an error at the first one that
-// does not.
+// does not. The limits of the study as it was created are in its first event: it may
+// have been extended since.
 func Replay(def definition.Definition, events []journal.Event) (decisions int, err error) {
+	if len(events) > 0 && events[0].Kind == journal.StudyCreated && len(events[0].Data) > 0 {
+		created, err := definition.Stored(events[0].Data)
+		if err != nil {
+			return 0, err
+		}
+		def.Stop = created.Stop
+	}
 	method, err := search.New(def.SearchSettings())
 	if err != nil {
 		return 0, err

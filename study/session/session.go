@@ -54,7 +54,7 @@ type Session struct {
 
 // New returns the session of a stored study, which is to be loaded.
 func New(options *Options, stored journal.Study) *Session {
-	return &Session{options: options, Stale: true, State: State{ID: stored.ID, Owner: stored.Owner, Study: stored}}
+	return &Session{options: options, Stale: true, State: State{ID: stored.ID, Owner: stored.Owner, Study: stored.InForce()}}
 }
 
 // Created returns that of a new study with its search, before it is stored.
@@ -129,17 +129,17 @@ func (r *Session) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Study, r.Trials, r.Queue = stored, trials, nil
+	r.Study, r.Trials, r.Queue = stored.InForce(), trials, nil
 	r.Ladder = stored.Definition.Budget.Ladder()
 	r.Method, r.Broken = nil, nil
 	if r.durable.at == 0 { // nothing has changed since it was first loaded
 		r.durable.starts = starts.Of(trials)
 	}
 	r.count()
-	r.regret = regretOf(stored.Definition, trials)
+	r.regret = regretOf(r.Study.Definition, trials)
 	r.Resting, r.waiting = maps.Clone(r.durable.resting), r.durable.waiting
 	r.Able, r.overQuota, r.Starts = r.durable.able, r.durable.overQuota, r.durable.starts
-	if err := r.replay(ctx); err != nil {
+	if err := r.replay(ctx, stored.Definition, !stored.Status.Over()); err != nil {
 		return err
 	}
 	if r.Broken != nil {

@@ -2,14 +2,13 @@ package session
 
 import (
 	"fmt"
-	"iter"
 	"math"
-	"strings"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/regret"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/spending"
@@ -166,7 +165,7 @@ func regretOf(def definition.Definition, trials []trial.Trial) *protocol.RegretB
 // measured at the top rung is completed. What it is called then, verdict
 // says.
 func (tx *Transaction) Conclude(status protocol.StudyStatus, reason string) error {
-	status, reason = verdict(status, reason, tx.all())
+	status, reason = ranking.Verdict(status, reason, tx.all())
 	last := trial.Pruned
 	if status == protocol.StudyStopped {
 		last = trial.Cancelled
@@ -205,73 +204,6 @@ func (tx *Transaction) settled(t trial.Trial) (trial.Trial, error) {
 
 // searchEnded is why a study is over whose search has nothing left to try.
 const searchEnded = "the search is finished"
-
-// verdict is how a study ends that ended by itself. One that measured nothing has
-// failed if trials of it failed or were lost, whatever it was that ended it: there
-// is nothing to recommend, and its command is the likely cause. Trials that its rule
-// has stopped early were seen to be worse than others, so that it has not failed.
-func verdict(status protocol.StudyStatus, reason string, trials iter.Seq[trial.Trial]) (protocol.StudyStatus, string) {
-	if status == protocol.StudyStopped {
-		return status, reason
-	}
-	fruitless := failures{counts: map[string]int{}}
-	known := 0
-	for t := range trials {
-		known++
-		switch {
-		case len(t.Results) > 0, t.State == trial.Pruned:
-			return status, reason
-		case t.State == trial.Failed, t.State == trial.Lost:
-			fruitless.add(t)
-		}
-	}
-	if fruitless.all() == 0 {
-		return status, reason + ", and no trial was measured"
-	}
-	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(known)
-}
-
-// failures are the trials of a study that came to nothing.
-type failures struct {
-	failed, lost int
-	counts       map[string]int // of each reason
-	// commonest is the reason that most have, the first of equals; newest is the last
-	// trial with it.
-	commonest string
-	newest    int
-}
-
-func (f *failures) add(t trial.Trial) {
-	if t.State == trial.Lost {
-		f.lost++
-	} else {
-		f.failed++
-	}
-	reason := trial.FirstLine(t.Reason)
-	f.counts[reason]++
-	if f.counts[reason] > f.counts[f.commonest] {
-		f.commonest = reason
-	}
-	if reason == f.commonest {
-		f.newest = t.Number
-	}
-}
-
-func (f *failures) all() int { return f.failed + f.lost }
-
-// say tells how many of the trials came to nothing, why most of them did, and where
-// one can see more.
-func (f *failures) say(trials int) string {
-	var parts []string
-	if f.failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d failed", f.failed, trials))
-	}
-	if f.lost > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d lost", f.lost, trials))
-	}
-	return fmt.Sprintf("%s; the commonest reason (%d of %d): %s; see trial %d and its log",
-		strings.Join(parts, " and "), f.counts[f.commonest], f.all(), f.commonest, f.newest)
-}
 
 // result is the trial's at its rung, with when it was measured. The check of the report
 // has refused it where the goals cannot be computed.

@@ -55,6 +55,8 @@ type Transaction struct {
 	// searched is how many steps the search has moved on: giving the transaction up
 	// then makes the session stale.
 	searched int
+	// keep has the search's state stored with the transaction.
+	keep bool
 	// Over says that nothing of the study is left behind the transaction:
 	// whoever comes next loads it again, and finds it gone.
 	Over bool
@@ -124,9 +126,12 @@ func (tx *Transaction) Log(event journal.Event, data any) {
 // it is running.
 func (tx *Transaction) Status(status protocol.StudyStatus, reason string) {
 	study := tx.Session.Study
+	if tx.Study != nil {
+		study = *tx.Study
+	}
 	study.Elapsed, study.Since = study.ElapsedAt(tx.Now), nil
 	if study.Status, study.Reason = status, reason; status == protocol.StudyRunning {
-		study.Since = &tx.Now
+		study.Since, study.Finished = &tx.Now, nil
 	} else if status.Over() {
 		study.Finished = &tx.Now
 	}
@@ -291,7 +296,7 @@ func (tx *Transaction) seal() error {
 	if tx.Change.Insert == nil {
 		tx.Change.Behind = r.Position()
 	}
-	if tx.searched == 0 || r.Method == nil || r.sinceSnapshot < max(200, len(r.Trials)) {
+	if tx.searched == 0 || r.Method == nil || !tx.keep && r.sinceSnapshot < max(200, len(r.Trials)) {
 		return nil
 	}
 	state, err := r.Method.Snapshot()

@@ -98,6 +98,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 	epoch := p.lease.LeaseEpoch
 	return map[string]string{
 		"POST /api/v1/studies/{study}/enqueue":                  `{"configurations":[{"rate":0.5}]}`,
+		"POST /api/v1/studies/{study}/extend":                   `{"trials":1}`,
 		"POST /api/v1/studies/{study}/annotate":                 `{"add_tags":["theirs"]}`,
 		"POST /api/v1/studies/{study}/trials/{number}/annotate": `{"add_tags":["theirs"]}`,
 		"POST /api/v1/studies/{study}/links":                    `{"name":"theirs","ttl_seconds":3600}`,

@@ -67,6 +67,7 @@ func (s *server) routes() []route {
 		{"POST", studyPath + "/pause", guard.Owners, 200, guard.Call, "pause-study", "Hand out no more trials", handle(s, ofNamed[StudyRef](s.studies.Pause)), nil},
 		{"POST", studyPath + "/resume", guard.Owners, 200, guard.Call, "resume-study", "Go on with a paused study", handle(s, ofNamed[StudyRef](s.studies.Resume)), nil},
 		{"POST", studyPath + "/stop", guard.Owners, 200, guard.Call, "stop-study", "End a study now", handle(s, ofNamed[StudyRef](s.studies.Stop)), nil},
+		{"POST", studyPath + "/extend", guard.Owners, 200, guard.Call, "extend-study", "Let a study go on longer, also one that is over", handle(s, studyAPI{s}.extend), nil},
 		{"GET", studyPath + "/export", guard.Guests, 200, guard.Stream, "export-study", "Download the trials as CSV or Parquet, or everything as JSON", handle(s, studyAPI{s}.export), describeExport},
 		{"GET", studyPath + "/events", guard.Guests, 200, guard.Stream, "follow-events", "Follow what happens, as server-sent events", handle(s, studyAPI{s}.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", guard.Guests, 200, guard.Call, "list-trials", "List trials, the best first", handle(s, trialAPI{s}.listTrials), nil},
@@ -136,7 +137,7 @@ const (
 // audited names the routes whose requests are in the audit log. Refused requests of
 // every route are there, too.
 var audited = map[string]bool{
-	"create-token": true, "delete-token": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true,
+	"create-token": true, "delete-token": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
 }

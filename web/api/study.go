@@ -139,6 +139,15 @@ func (s studyAPI) enqueue(ctx context.Context, input *enqueueInput) (*jsonAnswer
 	return answered(s.studies.Enqueue(ctx, input.Study, input.Body))
 }
 
+type extendInput struct {
+	StudyRef
+	Content[protocol.ExtendRequest]
+}
+
+func (s studyAPI) extend(ctx context.Context, input *extendInput) (*jsonAnswer[protocol.StudyView], error) {
+	return answered(s.studies.Extend(ctx, input.Study, input.Body))
+}
+
 func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {

@@ -48,6 +48,10 @@ func TestStudyLivesThroughTheClient(t *testing.T) {
 		{func() (protocol.StudyView, error) { return client.PauseStudy(ctx, "small") }, protocol.StudyPaused},
 		{func() (protocol.StudyView, error) { return client.ResumeStudy(ctx, view.ID) }, protocol.StudyRunning},
 		{func() (protocol.StudyView, error) { return client.StopStudy(ctx, "small") }, protocol.StudyStopped},
+		{func() (protocol.StudyView, error) {
+			return client.ExtendStudy(ctx, "small", protocol.ExtendRequest{Trials: 2})
+		}, protocol.StudyRunning},
+		{func() (protocol.StudyView, error) { return client.StopStudy(ctx, "small") }, protocol.StudyStopped},
 	}
 	for _, step := range steps {
 		if got, err := step.do(); err != nil || got.Status != step.want {

@@ -21,6 +21,7 @@ type StudyUseCases interface {
 	Pause(ctx context.Context, ref string) (protocol.StudyView, error)
 	Resume(ctx context.Context, ref string) (protocol.StudyView, error)
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
+	Extend(ctx context.Context, ref string, more protocol.ExtendRequest) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
 	AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error)
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)

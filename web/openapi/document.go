@@ -182,14 +182,15 @@ func enumerate(schemas tree, place string, words []any) error {
 func eventData() map[string]any {
 	reference := func(name string) tree { return tree{"$ref": "#/components/schemas/" + name} }
 	return map[string]any{
-		"study_created": reference("Definition"),
-		"study_status":  nil,
-		"trial_state":   reference("LoggedTrial"),
-		"report":        reference("AcceptedReport"),
-		"checkpoint":    reference("Checkpoint"),
-		"emulation":     reference("InferenceCost"),
-		"annotation":    reference("Annotation"),
-		"search":        tree{"type": huma.TypeObject, "additionalProperties": true, "description": "the search's input and its answer, for replays"},
+		"study_created":  reference("Definition"),
+		"study_status":   nil,
+		"study_extended": reference("Stop"),
+		"trial_state":    reference("LoggedTrial"),
+		"report":         reference("AcceptedReport"),
+		"checkpoint":     reference("Checkpoint"),
+		"emulation":      reference("InferenceCost"),
+		"annotation":     reference("Annotation"),
+		"search":         tree{"type": huma.TypeObject, "additionalProperties": true, "description": "the search's input and its answer, for replays"},
 	}
 }
 

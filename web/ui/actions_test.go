@@ -52,7 +52,20 @@ func tryActions(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#status", "stopped")
 	s.status(protocol.StudyStopped)
 	p.see(boardRow(lease.Number, 2), "cancelled")
-	p.see(`["pause", "resume", "stop", "delete"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, false})
+	p.see(`["pause", "resume", "stop", "extend", "delete"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, false, false})
+
+	p.click("#extend")
+	p.see(`document.querySelector("dialog h2").textContent`, "Run more trials of small")
+	p.accessible("the question how many more trials", wholeRules)
+	p.get(`(one => { one.value = "-1"; one.dispatchEvent(new Event("input")) })(document.querySelector("dialog input"))`)
+	p.pick(`//dialog[@open]//button[.="Go on"]`)
+	p.see(`document.querySelector("dialog input").getAttribute("aria-invalid")`, "true")
+	p.get(`(one => { one.value = "3"; one.dispatchEvent(new Event("input")) })(document.querySelector("dialog input"))`)
+	p.confirm("Go on")
+	p.seeText("#status", "running")
+	s.status(protocol.StudyRunning)
+	p.see(boardRow(lease.Number, 2), "queued")
+	p.see(`["pause", "resume", "stop", "extend"].map(id => document.getElementById(id).hidden)`, []bool{false, true, false, true})
 	p.quiet()
 }
 

@@ -295,6 +295,10 @@ class AsyncStudy:
         """End the study for everyone."""
         await self._client.run(self.study.stop)
 
+    async def extend(self, **more: Any) -> None:
+        """Give the study more trials or time, as :meth:`Study.extend` does; one that is over goes on."""
+        await self._client.run(functools.partial(self.study.extend, **more))
+
     async def close(self) -> None:
         """Give back the trials asked for and not told. The study itself goes on."""
         await self._client.run(self.study.close)

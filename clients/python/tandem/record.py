@@ -49,6 +49,8 @@ class TrialRecord:
     origin: str
     repeat_of: Optional[int]
     """The number of the trial that this one trains again, None for all others."""
+    retry_of: Optional[int]
+    """The number of the failed trial that this one tries again, None for all others."""
     reason: str
     raw: Mapping[str, Any] = field(repr=False)
     """The document as it came."""
@@ -106,6 +108,7 @@ class TrialRecord:
             energy_method=str(energy.get("method", "")),
             origin=str(document.get("origin", "")),
             repeat_of=document.get("repeat_of"),
+            retry_of=document.get("retry_of"),
             reason=str(document.get("reason") or ""),
             raw=document,
         )

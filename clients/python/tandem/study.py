@@ -367,6 +367,38 @@ class Study:
         """End the study for everyone: running trials are cancelled."""
         self._post("stop")
 
+    def extend(
+        self,
+        *,
+        trials: int = 0,
+        seconds: float = 0,
+        data_passes: float = 0,
+        training_seconds: float = 0,
+        joules: float = 0,
+    ) -> None:
+        """Give the study more of what its stop section bounds; one that is over goes on where it ended.
+
+        The numbers say how much more: than the limits of a study that runs, and than was used of one that
+        is over. Raises :class:`TandemError` if it could not go on with that.
+        """
+        more = {
+            "trials": trials,
+            "seconds": seconds,
+            "data_passes": data_passes,
+            "training_seconds": training_seconds,
+            "joules": joules,
+        }
+        given = {name: value for name, value in more.items() if value}
+        self.client.post(f"extend {self.name}", given, "studies", self.id, "extend")
+
+    def retry_failed(self) -> None:
+        """Try each failed or lost trial again, as a new trial with the same parameters and ``retry_of``.
+
+        A study that is over goes on for that. Raises :class:`TandemError` if none failed that was not tried
+        again already.
+        """
+        self.client.post(f"retry {self.name}", {"retry_failed": True}, "studies", self.id, "extend")
+
     def annotate(
         self,
         *,

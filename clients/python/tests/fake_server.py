@@ -152,6 +152,13 @@ class FakeServer:
         self._study(ref)["status"] = status
         return 200, self.view(self._study(ref))
 
+    def extend(self, call: Call, ref: str) -> tuple[int, Any]:
+        if not call.json:
+            raise Problem(422, "invalid", "the study is not extended")
+        study = self._study(ref)
+        study["status"], study["extended"] = "running", call.json
+        return 200, self.view(study)
+
     def enqueue(self, call: Call, ref: str) -> tuple[int, Any]:
         study = self._study(ref)
         if self._over(study):
@@ -338,6 +345,7 @@ _ROUTES = [
     (_STUDY, "GET", "study"),
     (_STUDY, "DELETE", "delete"),
     (_STUDY + "/(pause|resume|stop)", "POST", "act"),
+    (_STUDY + "/extend", "POST", "extend"),
     (_STUDY + "/enqueue", "POST", "enqueue"),
     (_STUDY + "/trials", "GET", "list_trials"),
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),

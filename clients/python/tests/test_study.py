@@ -558,6 +558,12 @@ def test_steering(start_server: StartServer) -> None:
     assert study.status == "running"
     study.stop()
     assert study.status == "stopped"
+    study.extend(trials=5, joules=2.5)
+    assert (study.status, study.view["extended"]) == ("running", {"trials": 5, "joules": 2.5})
+    with pytest.raises(tandem.TandemError, match="not extended"):
+        study.extend()
+    study.retry_failed()
+    assert study.view["extended"] == {"retry_failed": True}
     study.delete()
     assert server.studies == {}
 

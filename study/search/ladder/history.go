@@ -49,6 +49,8 @@ type Record struct {
 	// Arrived is the place of the first outcome among those of all trials, from
 	// 1; 0 while there is none. Snapshots of older programs lack it.
 	Arrived int `json:"arrived,omitempty"`
+	// RetryOf is the failed trial whose configuration it tries again; nil: none.
+	RetryOf *int `json:"retry_of,omitempty"`
 	// Draw is what the proposer has to know of its draw besides.
 	Draw *Draw `json:"draw,omitempty"`
 	// Parts has origin and draw of each part of the space, where there are
@@ -142,7 +144,7 @@ func (h *History) Create(p Proposal, at Slot) int {
 	key := p.Configuration.Key()
 	h.Trials = append(h.Trials, Record{
 		Params: json.RawMessage(key), Origin: p.Origin, Bracket: at.Bracket, Start: at.Rung, Rung: at.Rung, Status: Out,
-		Draw: p.Draw, Parts: p.Parts,
+		Draw: p.Draw, Parts: p.Parts, RetryOf: p.RetryOf,
 	})
 	h.Points = append(h.Points, h.Cube.Encode(p.Configuration))
 	h.Taken[key] = true

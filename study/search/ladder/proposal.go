@@ -7,6 +7,7 @@ type Proposal struct {
 	Configuration space.Configuration
 	Origin        string
 	Reason        string
+	RetryOf       *int  // the failed trial that is tried again with it; nil: none
 	Draw          *Draw // what the proposer needs to see again, if anything
 	// Parts has origin and draw of each group, if there are several.
 	Parts map[string]Share

@@ -21,6 +21,9 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 	if t.Parent != nil && (*t.Parent < 0 || *t.Parent >= number) || t.Replaced && (t.Status == Out || t.Rung == len(h.Rungs)-1) {
 		return problem.New(problem.Invalid, "the snapshot's trial %d has a place in a population that cannot be", number)
 	}
+	if t.RetryOf != nil && (*t.RetryOf < 0 || *t.RetryOf >= number) {
+		return problem.New(problem.Invalid, "the snapshot's trial %d tries trial %d again, which is none before it", number, *t.RetryOf)
+	}
 	var configuration space.Configuration
 	if err := json.Unmarshal(t.Params, &configuration); err != nil {
 		return problem.New(problem.Invalid, "the snapshot's trial %d has no readable configuration: %w", number, err)
@@ -31,7 +34,7 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 	if !t.drawn(len(s.Parameters)) {
 		return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
 	}
-	h.Create(Proposal{Configuration: configuration, Origin: t.Origin, Draw: t.Draw, Parts: t.Parts}, Slot{t.Bracket, t.Start, t.Parent != nil})
+	h.Create(Proposal{Configuration: configuration, Origin: t.Origin, Draw: t.Draw, Parts: t.Parts, RetryOf: t.RetryOf}, Slot{t.Bracket, t.Start, t.Parent != nil})
 	if t.Parent != nil {
 		h.Adopt(number, *t.Parent)
 	}

@@ -2,6 +2,7 @@ package searchtest
 
 import (
 	"math"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -43,11 +44,19 @@ type referee struct {
 	// repeats are numbered behind the trials; see repeat.
 	repeats []repeated
 	// queue has what was enqueued and not created yet.
-	queue []space.Configuration
+	queue []wish
+	// retryable has the failed trials that nobody wants tried again yet.
+	retryable []int
 	// exhausted is set when the method showed by what it did that it has no
 	// configuration before the next outcome.
 	exhausted bool
 	finished  bool
+}
+
+// wish is a configuration that was enqueued, of a failed trial where it is tried again.
+type wish struct {
+	space.Configuration
+	retryOf *int
 }
 
 func newReferee(t *rapid.T, settings search.Settings, ends bool) *referee {
@@ -82,6 +91,10 @@ func (r *referee) observe(e search.Event) {
 	t.state = measured
 	if e.Kind == search.Failed {
 		t.state = failed
+		if e.Trial < len(r.trials) {
+			r.retryable = append(r.retryable, e.Trial)
+			slices.Sort(r.retryable)
+		}
 	}
 }
 
@@ -165,7 +178,7 @@ func (r *referee) full() bool {
 	return len(r.repeats) > 0 || r.settings.MaxTrials > 0 && len(r.trials)+len(r.queue) >= r.settings.MaxTrials
 }
 
-func (r *referee) enqueue(given space.Configuration) {
+func (r *referee) enqueue(given wish) {
 	r.queue = append(r.queue, given)
 	r.exhausted = false
 }
@@ -174,12 +187,15 @@ func (r *referee) enqueue(given space.Configuration) {
 // values that were asked for.
 func (r *referee) dequeue(a search.Action) {
 	if len(r.queue) == 0 {
-		if a.Origin == "enqueued" {
+		if a.Origin == "enqueued" || a.RetryOf != nil {
 			r.Fatalf("created %v as enqueued, and nothing is", a.Configuration)
 		}
 		return
 	}
-	for name, v := range r.queue[0] {
+	if want := r.queue[0].retryOf; show(want) != show(a.RetryOf) || want != nil && a.Configuration.Key() != r.queue[0].Key() {
+		r.Fatalf("created %v again as trial %s, want %s", a.Configuration, show(a.RetryOf), show(want))
+	}
+	for name, v := range r.queue[0].Configuration {
 		if got, there := a.Configuration[name]; there && got != v {
 			r.Fatalf("created %v instead of the enqueued %v", a.Configuration, r.queue[0])
 		}

@@ -48,7 +48,12 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 			g := newGame(t, made, anySettings(t, made, promotion))
 			g.inform()
 			g.shuffle(rapid.IntRange(0, 60).Draw(t, "steps"))
+			if rapid.Bool().Draw(t, "goes on behind its end") {
+				g.finish()
+				g.goOn()
+			}
 			g.finish()
+			g.standing()
 		})
 	})
 	t.Run("the same events give the same actions", func(t *testing.T) {
@@ -67,6 +72,9 @@ func run(t *testing.T, made Subject, promotion budget.Promotion) {
 			g.inform()
 			for range rapid.IntRange(1, 4).Draw(t, "snapshots") {
 				g.shuffle(rapid.IntRange(0, 20).Draw(t, "steps"))
+				if rapid.IntRange(0, 2).Draw(t, "extended") == 0 {
+					g.goOn()
+				}
 				// Restoring over a method that has a past must not mix the two.
 				switch rapid.IntRange(0, 2).Draw(t, "over") {
 				case 0:
@@ -245,7 +253,7 @@ func (g *game) enqueue() {
 		if actions := g.handle(e); len(actions) != 0 {
 			g.Fatalf("%s was answered with %s", e.Kind, show(actions))
 		}
-		g.referee.enqueue(e.Configuration)
+		g.referee.enqueue(wish{Configuration: e.Configuration})
 		return
 	}
 	before := g.snapshot()

@@ -21,7 +21,8 @@ export function columns(study, pick) {
     {
       id: "number", title: "Trial", text: (trial) => [`#${trial.number}`, ...(trial.tags ?? [])].join(" "),
       fill: (cell, trial) => cell.replaceChildren(pick(trial), make("a", { href: studyPath(referenceOf(study), `/trials/${trial.number}`) }, `#${trial.number}`),
-        ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)]), ...tagWords(trial.tags)),
+        ...(trial.repeat_of === undefined ? [] : [make("span", { class: "tag", title: "trains the same parameters again; the trial it repeats has the rank" }, `repeats #${trial.repeat_of}`)]),
+        ...(trial.retry_of === undefined ? [] : [make("span", { class: "tag", title: "tries the parameters of a failed trial again" }, `retries #${trial.retry_of}`)]), ...tagWords(trial.tags)),
     },
     {
       id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : "") + failure(trial),

@@ -7,6 +7,7 @@ import { Board, asked } from "./board.js";
 import { confirm } from "./confirm.js";
 import { byId, setText, show, showError, throttled } from "./dom.js";
 import { enqueue, enqueued } from "./enqueue.js";
+import { extend } from "./extend.js";
 import { sentence } from "./format.js";
 import { drawDeflation, hasPriorities } from "./deflation.js";
 import { DeployCard } from "./deploy.js";
@@ -51,6 +52,7 @@ function offerActions() {
   const going = study.status === "running" || study.status === "paused";
   show(byId("stop"), going && !guest);
   show(byId("enqueue"), going && !guest);
+  show(byId("extend"), !going && !guest);
 }
 
 async function act(run) {
@@ -85,8 +87,11 @@ function wireActions() {
     if (await confirm({ title: `Resume ${study.name}?`, text: "Its trials go on from their last checkpoints as workers become free.", action: "Resume" })) post("resume");
   });
   byId("stop").addEventListener("click", async () => {
-    const text = "Running trials are cancelled, and the study cannot be resumed. Everything measured so far is kept.";
-    if (await confirm({ title: `Stop ${study.name} for good?`, text, action: "Stop the study", dangerous: true })) post("stop");
+    const text = "Running trials are cancelled. Everything measured so far is kept.";
+    if (await confirm({ title: `Stop ${study.name}?`, text, action: "Stop the study", dangerous: true })) post("stop");
+  });
+  byId("extend").addEventListener("click", async () => {
+    if (await extend(path(), study)) await refresh().catch(() => {}); // the regular one reports errors
   });
   byId("delete").addEventListener("click", async () => {
     const text = "Its trials, reports, logs and events are removed, and its checkpoints with them. This cannot be undone. Export first what you want to keep.";

@@ -80,6 +80,7 @@ function drawFacts({ trial, gpu_expected: expected }, guest) {
   const file = kept && guest ? `epoch ${kept.epoch}, ${bytes(kept.bytes)}` : kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
     ...(trial.repeat_of !== undefined ? [["Repeats", make("a", { href: path(`/trials/${trial.repeat_of}`) }, `trial ${trial.repeat_of}`)]] : []),
+    ...(trial.retry_of !== undefined ? [["Retries", make("a", { href: path(`/trials/${trial.retry_of}`) }, `trial ${trial.retry_of}`)]] : []),
     ...(trial.repeated ? [["Mean", make("span", { title: `trials ${trial.repeated.trials.join(", ")}; ± is the standard error` }, `${trial.repeated.mean.map((value, index) => measured(value) + margin(trial.repeated, index)).join(" · ")}, of ${count(trial.repeated.results)} trainings`)]] : []),
     ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", enqueued: "a user", prior: "results of elsewhere", repeat: "another trial, trained again", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
     ...(trial.parent === undefined ? [] : [["Continues", parentOf(trial)]]),

@@ -251,7 +251,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 			return view, err
 		case err != nil:
 			return found, err
-		case !found.Status.Over() && same(found.Definition, def):
+		case !found.Status.Over() && same(found, def):
 			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials))
 			if found.Status == protocol.StudyPaused {
 				return client.ResumeStudy(ctx, found.ID)
@@ -273,8 +273,12 @@ func describe(out io.Writer, wanted string, view protocol.StudyView) {
 }
 
 // same reports whether a stored study is what the file says. A seed that the
-// file leaves open was drawn by the server.
-func same(stored, file definition.Definition) bool {
+// file leaves open was drawn by the server; limits that were extended are not the file's.
+func same(found protocol.StudyView, file definition.Definition) bool {
+	stored := found.Definition
+	if found.Extended {
+		file.Stop = stored.Stop
+	}
 	if file.Search.Seed == 0 {
 		file.Search.Seed = stored.Search.Seed
 	}

@@ -88,6 +88,9 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	if t.RepeatOf != nil {
 		state += fmt.Sprintf(" (repeats trial %d)", *t.RepeatOf)
 	}
+	if t.RetryOf != nil {
+		state += fmt.Sprintf(" (retries trial %d)", *t.RetryOf)
+	}
 	if t.Stalled {
 		state += " (stalled)"
 	}

@@ -38,6 +38,72 @@ func stopCommand(flags *term.Flags) *cobra.Command {
 	}, (*rest.Client).StopStudy)
 }
 
+func extendCommand(flags *term.Flags) *cobra.Command {
+	var more protocol.ExtendRequest
+	command := extending(flags, &cobra.Command{
+		Use:   "extend STUDY",
+		Short: "Give a study more trials or time; one that is over goes on",
+		Long: `Give a study more of what its stop section bounds. One that is over goes on where
+it ended: its search knows what it has learned, and trials that the end cut off
+wait for a promotion or a worker again.
+
+The numbers say how much more: than the limits of a study that runs, and than
+was used of one that is over.`,
+		Example: `  tandem study extend lenet-fashion-mnist --trials 20
+  tandem study extend lenet-fashion-mnist --trials 20 --seconds 3600`,
+	}, &more, func() error {
+		if more == (protocol.ExtendRequest{}) {
+			return term.Misuse("say how much more the study gets, such as --trials 20")
+		}
+		return nil
+	})
+	set := command.Flags()
+	set.IntVar(&more.Trials, "trials", 0, "how many more configurations may be tried")
+	set.Float64Var(&more.Seconds, "seconds", 0, "how much longer it may run, in seconds")
+	set.Float64Var(&more.DataPasses, "data-passes", 0, "how many more passes over the data its trials may make")
+	set.Float64Var(&more.TrainingSeconds, "training-seconds", 0, "how much longer its trials may train together, in seconds")
+	set.Float64Var(&more.Joules, "joules", 0, "how much more energy its trials may use, in joules")
+	return command
+}
+
+func retryCommand(flags *term.Flags) *cobra.Command {
+	var more protocol.ExtendRequest
+	command := extending(flags, &cobra.Command{
+		Use:   "retry STUDY --failed",
+		Short: "Try the failed trials of a study again; one that is over goes on",
+		Long: `Try each trial again that failed or was lost, as a new trial with the same
+parameters, before anything else. The study may create as many more trials for
+that. A trial is tried again once; a retry that fails can be tried again too.`,
+		Example: `  tandem study retry lenet-fashion-mnist --failed`,
+	}, &more, func() error {
+		if !more.RetryFailed {
+			return term.Misuse("say what to try again: --failed")
+		}
+		return nil
+	})
+	command.Flags().BoolVar(&more.RetryFailed, "failed", false, "the trials that failed or were lost")
+	command.Flags().Float64Var(&more.Seconds, "seconds", 0, "how much longer the study may run, in seconds")
+	return command
+}
+
+// extending is a command that extends a study, once the flags have passed the check.
+func extending(flags *term.Flags, command *cobra.Command, more *protocol.ExtendRequest, check func() error) *cobra.Command {
+	return onStudy(flags, command, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		if err := check(); err != nil {
+			return err
+		}
+		view, err := client.ExtendStudy(ctx, study, *more)
+		if err != nil {
+			return err
+		}
+		trials := format.Count(view.Progress.Created, "trial")
+		if most := view.Progress.MaxTrials; most > 0 {
+			trials = fmt.Sprintf("%d of %s", view.Progress.Created, format.Count(most, "trial"))
+		}
+		return term.SayAnswer(out, flags.JSON, view, "Study %s is %s, with %s created\n", format.Plain(view.Name), view.Status, trials)
+	})
+}
+
 // changing is a command that changes a study's status.
 func changing(flags *term.Flags, command *cobra.Command, change func(*rest.Client, context.Context, string) (protocol.StudyView, error)) *cobra.Command {
 	return onStudy(flags, command, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {

@@ -79,6 +79,19 @@ func printPlace(out io.Writer, detail protocol.TrialDetail) {
 	}
 }
 
+// printAgain says what the trial has to do with others of the same parameters.
+func printAgain(out io.Writer, t protocol.RankedTrial) {
+	if t.RepeatOf != nil {
+		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
+	}
+	if t.RetryOf != nil {
+		fmt.Fprintf(out, "Retries trial %d, which failed, with the same parameters\n", *t.RetryOf)
+	}
+	if t.Repeated != nil {
+		fmt.Fprintf(out, "Repeated: %s; %s\n", format.Mean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
+	}
+}
+
 func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 	t := detail.Trial
 	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
@@ -97,12 +110,7 @@ func printTrial(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintln(out, show.DataLeftOut(t.Deflation))
 	}
 	printPlace(out, detail)
-	if t.RepeatOf != nil {
-		fmt.Fprintf(out, "Repeats trial %d: the same parameters, trained again with another seed\n", *t.RepeatOf)
-	}
-	if t.Repeated != nil {
-		fmt.Fprintf(out, "Repeated: %s; %s\n", format.Mean(*t.Repeated, 0), shownNumbers("trials", t.Repeated.Trials))
-	}
+	printAgain(out, t)
 	fmt.Fprintln(out)
 	metrics := map[string]bool{}
 	for _, report := range detail.Reports {

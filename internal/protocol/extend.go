@@ -1,0 +1,15 @@
+package protocol
+
+// ExtendRequest asks that a study goes on longer: each number is how much more it gets of
+// what its stop section bounds, and 0 leaves that as it is. It counts from the limit of a
+// study that runs, and from what was used where the study is over.
+type ExtendRequest struct {
+	Trials          int     `json:"trials,omitempty" minimum:"0" maximum:"1000000" doc:"how many more configurations may be tried"`
+	Seconds         float64 `json:"seconds,omitempty" minimum:"0" maximum:"1e9" doc:"how much longer it may run, in seconds"`
+	DataPasses      float64 `json:"data_passes,omitempty" minimum:"0" maximum:"1e9" doc:"how many more passes over the data its trials may make"`
+	TrainingSeconds float64 `json:"training_seconds,omitempty" minimum:"0" maximum:"1e12" doc:"how much longer its trials may train together, in seconds"`
+	Joules          float64 `json:"joules,omitempty" minimum:"0" maximum:"1e15" doc:"how much more energy its trials may use together, in joules"`
+	// RetryFailed tries each trial again that failed, or was lost, as a new trial with the
+	// same parameters, before anything else. Trials gets as many more.
+	RetryFailed bool `json:"retry_failed,omitempty" doc:"try each failed or lost trial again that was not tried again yet, and allow as many more trials for that"`
+}

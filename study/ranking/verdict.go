@@ -1,0 +1,77 @@
+package ranking
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Verdict is how a study ends that ended by itself. One that measured nothing has
+// failed if trials of it failed or were lost, whatever it was that ended it: there
+// is nothing to recommend, and its command is the likely cause. Trials that its rule
+// has stopped early were seen to be worse than others, so that it has not failed.
+func Verdict(status protocol.StudyStatus, reason string, trials iter.Seq[trial.Trial]) (protocol.StudyStatus, string) {
+	if status == protocol.StudyStopped {
+		return status, reason
+	}
+	fruitless := failures{counts: map[string]int{}}
+	known := 0
+	for t := range trials {
+		known++
+		switch {
+		case len(t.Results) > 0, t.State == trial.Pruned:
+			return status, reason
+		case t.State == trial.Failed, t.State == trial.Lost:
+			fruitless.add(t)
+		}
+	}
+	if fruitless.all() == 0 {
+		return status, reason + ", and no trial was measured"
+	}
+	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(known)
+}
+
+// failures are the trials of a study that came to nothing.
+type failures struct {
+	failed, lost int
+	counts       map[string]int // of each reason
+	// commonest is the reason that most have, the first of equals; newest is the last
+	// trial with it.
+	commonest string
+	newest    int
+}
+
+func (f *failures) add(t trial.Trial) {
+	if t.State == trial.Lost {
+		f.lost++
+	} else {
+		f.failed++
+	}
+	reason := trial.FirstLine(t.Reason)
+	f.counts[reason]++
+	if f.counts[reason] > f.counts[f.commonest] {
+		f.commonest = reason
+	}
+	if reason == f.commonest {
+		f.newest = t.Number
+	}
+}
+
+func (f *failures) all() int { return f.failed + f.lost }
+
+// say tells how many of the trials came to nothing, why most of them did, and where
+// one can see more.
+func (f *failures) say(trials int) string {
+	var parts []string
+	if f.failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d failed", f.failed, trials))
+	}
+	if f.lost > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d lost", f.lost, trials))
+	}
+	return fmt.Sprintf("%s; the commonest reason (%d of %d): %s; see trial %d and its log",
+		strings.Join(parts, " and "), f.counts[f.commonest], f.all(), f.commonest, f.newest)
+}

@@ -1,0 +1,50 @@
+package search
+
+import (
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/search/ladder"
+)
+
+// Extendable is a [Method] that can go on behind its end, with what it has learned. All
+// methods that [New] returns can.
+type Extendable interface {
+	// Expects reports whether the trial is out: the method counts on an outcome of it.
+	Expects(trial int) bool
+	// Rests reports whether the trial was measured at its rung and nobody took its
+	// place: it may be promoted, or nothing follows.
+	Rests(trial int) bool
+	// Retryable are the trials that failed, or were lost, and that are not tried again
+	// yet: their numbers, the first one first.
+	Retryable() []int
+}
+
+// Expects implements [Extendable].
+func (m *machine) Expects(trial int) bool {
+	if again := m.at(trial); again != nil {
+		return again.Status == ladder.Out
+	}
+	return trial < len(m.history.Trials) && m.history.Trials[trial].Status == ladder.Out
+}
+
+// Rests implements [Extendable].
+func (m *machine) Rests(trial int) bool {
+	if trial >= len(m.history.Trials) {
+		return false
+	}
+	t := &m.history.Trials[trial]
+	return t.Status == ladder.Measured && !t.Replaced
+}
+
+// extend moves the bound on trials. Behind repeats there are no more trials: their
+// numbers follow those of the trials.
+func (m *machine) extend(trials int) error {
+	taken := len(m.history.Trials) + len(m.queue)
+	if trials != 0 && trials < taken {
+		return problem.New(problem.Conflict, "stop.trials cannot become %d: %d are created and %d wait in the queue", trials, len(m.history.Trials), len(m.queue))
+	}
+	if m.repeats.begun() && trials != m.settings.MaxTrials {
+		return problem.New(problem.Conflict, "stop.trials cannot become %d: the search is over and its best trials are trained again (search.repeats); create a study with search.warm_start", trials)
+	}
+	m.settings.MaxTrials, m.dry = trials, false
+	return nil
+}
