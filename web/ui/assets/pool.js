@@ -142,7 +142,7 @@ function drawWorkers() {
     on: "The server drains workers and takes that back by itself, after some patience (below)",
     "dry-run": "The server only says what it would drain (below; tandem serve --autoscale dry-run)", off: "Advice only: the server acts on it with tandem serve --autoscale on",
   }[scaled.mode];
-  setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}${does}; machines are put to sleep and woken by your own commands, with tandem pool autoscale.`);
+  setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}${does}; machines are started for trials that wait by tandem launch.`);
 }
 
 const did = { drain: "drained", wake: "given trials again", slept: "asleep", woke: "awake", "taken back": "undrained by a person", forgotten: "forgotten" };
