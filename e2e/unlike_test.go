@@ -28,7 +28,7 @@ func newUnlike(t *testing.T) (*unlike.Site, context.Context) {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	return site, ctx
 }

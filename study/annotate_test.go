@@ -49,6 +49,9 @@ func TestAnnotationsOutliveEverything(t *testing.T) {
 		if got, err := w.service.AnnotateStudy(w.ctx, created.ID, trial.Amendment{RemoveTags: []string{"paper"}}); err != nil || !slices.Equal(got.Tags, []string{"baseline"}) {
 			t.Errorf("a study that is over: %q, %v", got.Tags, err)
 		}
+		if ended := w.service.Census().Ended[protocol.StudyStopped]; ended != 0 { // it ended before the restart
+			t.Errorf("%d studies have ended by a note", ended)
+		}
 		w.replays(w.view(created.ID))
 
 		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Find: "tag:Odd"})

@@ -202,10 +202,13 @@ func (d *decision) disagree(study, script []similarity.Record) bool {
 
 // Guess is the configuration of a trial of which nothing is known, nor of its study
 // or script: the one that is best for most of the known workloads, else the default.
+// What other trials of its study have measured is no word of other workloads: it is left
+// out, also where they differ so much that it decides nothing.
 func Guess(memory *similarity.Memory, q Input) trial.Setting {
 	grid := q.Settings.Grid(q.Constants, q.Situation.Machine)
 	standard := q.Settings.Default(q.Constants, q.Situation.Machine)
-	d := decision{input: q, grid: grid, seen: evidence{similar: memory.Records()}}
+	others := slices.DeleteFunc(memory.Records(), func(one similarity.Record) bool { return one.Study != "" && one.Study == q.Record.Study })
+	d := decision{input: q, grid: grid, seen: evidence{similar: others}}
 	d.input.Epoch = Epoch{Configuration: standard}
 	observations := d.seen.observations(q.Settings.Objective, grid)
 	if runs := compared(observations); runs > 0 {

@@ -252,3 +252,20 @@ func TestTrialsOfAStudyThatDifferAreMeasuredThemselves(t *testing.T) {
 		}
 	}
 }
+
+// TestAStudyIsNoWordOfOtherWorkloads: what its own trials have measured is no first guess
+// for a study; to another one it is the machine's.
+func TestAStudyIsNoWordOfOtherWorkloads(t *testing.T) {
+	t.Parallel()
+	p := newPlayer(1)
+	p.study(script{"train", 1, map[int64]float64{1: 1, 2: 2, 4: 4}}, "first")
+	for study, want := range map[string]trial.Phase{"first": trial.Default, "second": trial.Machine} {
+		got := reuse.Guess(p.memory, reuse.Input{
+			Settings: threads, Situation: reuse.Situation{Machine: 4, Cores: 4},
+			Record: similarity.Record{ID: "new", Machine: "m", Study: study, Script: "other"},
+		})
+		if got.Phase != want {
+			t.Errorf("the guess for a trial of %s is %s (%s), want %s", study, got.Phase, got.Why, want)
+		}
+	}
+}

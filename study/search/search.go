@@ -95,11 +95,12 @@ const (
 	Request EventKind = "request"
 	// Measured: Trial completed Rung with Values. Answered with no action.
 	Measured EventKind = "measured"
-	// Failed: Trial will never complete Rung (the user's command failed for
+	// Failed: Trial will never complete Rung (the user's command failed for good, or
+	// its workers lost it too often). Answered with no action.
 	Failed EventKind = "failed"
 	// Enqueued: somebody wants Configuration tried before anything the method
-	// proposes, or, with RetryOf, that of a failed trial. What it lacks is drawn, and what does not exist in it is left
-	// out. Answered with no action.
+	// proposes, or, with RetryOf, that of a failed trial. What it lacks is drawn, and
+	// what does not exist in it is left out. Answered with no action.
 	Enqueued EventKind = "enqueued"
 	// Reported: Trial has Values after Epoch of Rung, before the rung's last.
 	// Sent only when the settings have an early-stopping rule, in any order;
