@@ -59,7 +59,7 @@ func (s *Registry) Commit(ctx context.Context, tx *session.Transaction, answer a
 	for _, follow := range tx.After {
 		follow()
 	}
-	if ended := tx.Study; ended != nil && ended.Status.Over() && ended.Finished != nil && ended.Finished.Equal(tx.Now) {
+	if tx.Ended {
 		s.mutex.Lock()
 		s.ended[tx.Study.Status]++
 		s.mutex.Unlock()

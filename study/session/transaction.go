@@ -57,6 +57,8 @@ type Transaction struct {
 	searched int
 	// keep has the search's state stored with the transaction.
 	keep bool
+	// Ended says that the study ends with it.
+	Ended bool
 	// Over says that nothing of the study is left behind the transaction:
 	// whoever comes next loads it again, and finds it gone.
 	Over bool
@@ -133,7 +135,7 @@ func (tx *Transaction) Status(status protocol.StudyStatus, reason string) {
 	if study.Status, study.Reason = status, reason; status == protocol.StudyRunning {
 		study.Since, study.Finished = &tx.Now, nil
 	} else if status.Over() {
-		study.Finished = &tx.Now
+		study.Finished, tx.Ended = &tx.Now, true
 	}
 	tx.Study, tx.Change.Update = &study, &study
 	tx.Log(journal.Event{Kind: journal.StatusChange, State: string(status), Reason: reason}, nil)
