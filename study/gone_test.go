@@ -32,6 +32,13 @@ func TestAPreemptedTrialGoesOnAtOnce(t *testing.T) {
 				t.Errorf("launch %q: %v", launch, err)
 			}
 		}
+		w.registerOn("three", "unlaunched")
+		if _, err := w.service.Gone(w.ctx, "unlaunched", protocol.Gone{Cause: protocol.Preempted}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a worker that nobody launched: %v", err)
+		}
+		if _, err := w.service.Heartbeat(w.ctx, "unlaunched", protocol.Heartbeat{}); err != nil {
+			t.Errorf("it is not heard any more: %v", err)
+		}
 		reply, err := w.service.Gone(w.ctx, "worker-0", gone)
 		if err != nil || len(reply.Trials) != 1 || reply.Trials[0] != lease.Trial {
 			t.Fatalf("it held %v, %v", reply.Trials, err)

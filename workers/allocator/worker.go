@@ -65,7 +65,7 @@ func (w Workers) Gone(caller access.Caller, worker, id string) (held []pool.Leas
 		return nil, ErrUnknown
 	case !caller.Holds(member.Holder):
 		return nil, ErrForeign
-	case id != member.Registration.Launch:
+	case id == "", id != member.Registration.Launch: // nobody launched it, or another launch is meant
 		return nil, ErrGone
 	}
 	if len(w.gone) >= mostGone {
