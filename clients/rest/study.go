@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -46,6 +47,13 @@ func (c StudyCalls) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 // Study returns a study by id or name.
 func (c StudyCalls) Study(ctx context.Context, study string) (protocol.StudyView, error) {
 	return get[protocol.StudyView](ctx, c.caller, path("studies", study), "")
+}
+
+// StudyDocument returns what the server has of a study as it sent it; at is the path
+// below the study's, with a query, such as /curves?metric=loss.
+func (c StudyCalls) StudyDocument(ctx context.Context, study, at string) (json.RawMessage, error) {
+	below, query, _ := strings.Cut(at, "?")
+	return get[json.RawMessage](ctx, c.caller, path("studies", study)+below, query)
 }
 
 // Enqueue makes a study try the configurations, in their order, before anything

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/journal"
@@ -84,6 +86,12 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	report := s.report(hostile)
+	p.do(chromedp.Navigate((&url.URL{Scheme: "file", Path: report}).String()))
+	for _, at := range []string{"h1", "#board", "#answer", "#setup", "#definition"} {
+		p.seeText(at, hostile)
+	}
+	p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
 	p.visit("/ground-truth")
 	p.seeText("#runs", hostile)
 	p.seeText("#machine", hostile)

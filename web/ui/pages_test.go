@@ -71,6 +71,7 @@ func TestPages(t *testing.T) {
 		{"charts follow the study", tryChartsLive},
 		{"charts are read with a finger", tryTouch},
 		{"pages can be printed", tryPrint},
+		{"a report shows a study without its server", tryReport},
 		{"every chart can be taken away as a picture and as data", tryDownloads},
 		{"a lost connection is told, and made good", tryConnection},
 		{"a page whose study is deleted says so", tryDeleted},

@@ -1,7 +1,7 @@
 // The leaderboard: a table that the server sorts, filters and pages, and that
 // changes while it is read. Rows are kept and moved, never drawn anew, so that the
 // reader's place, selection and focus survive an update.
-import { get } from "./api.js";
+import { get, kept } from "./api.js";
 import { byId, make, setText, show, showError, throttled } from "./dom.js";
 import { ColumnChoice } from "./column-choice.js";
 import { columns } from "./columns.js";
@@ -124,6 +124,7 @@ export class Board {
   #head() {
     this.columns = this.choice.shown();
     this.heads = this.columns.map((column) => {
+      if (kept) return make("th", { scope: "col", class: classes(column) }, column.title); // a file cannot sort
       const button = make("button", { type: "button", title: column.help, on: { click: () => this.#sortBy(column) } }, column.title);
       return make("th", { scope: "col", class: classes(column) }, button);
     });

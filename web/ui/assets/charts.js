@@ -1,6 +1,6 @@
 // The page of one study's charts: fetches what they are drawn from, draws them,
 // and fetches again when the study's events say that there is something new.
-import { get, identity, studyPath } from "./api.js";
+import { get, identity, kept, studyPath } from "./api.js";
 import { decoded, encoded } from "./brushes.js";
 import { CurvesCard } from "./curves-card.js";
 import { DistributionChart } from "./distribution.js";
@@ -68,7 +68,7 @@ async function start() {
   if (guest) frameForGuest(path());
   show(byId("edf-others"), !guest); // who came by a link sees no other study
   let { status } = study;
-  document.title = `Charts of ${study.name} · Tandem`;
+  if (!kept) document.title = `Charts of ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);
   byId("status").replaceChildren(badge(status));
   offerObjectives(study);

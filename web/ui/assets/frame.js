@@ -1,5 +1,6 @@
 // What the frame around every page offers: signing out, keys, and commands to
 // copy where a page is empty.
+import { kept } from "./api.js";
 import { copyButton } from "./copy.js";
 import { make, setText, show } from "./dom.js";
 import { offerKeys } from "./keys.js";
@@ -12,6 +13,7 @@ const commands = () => ({
 
 /** Wires the frame. */
 export function offerFrame() {
+  if (kept) return;
   offerSignOut();
   offerKeys();
   for (const code of document.querySelectorAll("[data-command]")) setText(code, commands()[code.dataset.command]);
@@ -20,6 +22,7 @@ export function offerFrame() {
 
 /** The frame for who came by a link: nothing leads to what the link does not open. */
 export function frameForGuest(study) {
+  if (kept) return;
   document.querySelector(".brand").href = study;
   document.querySelector(".bar nav").replaceChildren(make("span", { class: "muted guest" }, "Shared with you, to look at"));
   for (const link of document.querySelectorAll('a[href="/studies"]')) show(link, false);

@@ -1,7 +1,7 @@
 // Staying up to date: a study's event stream, and repeated fetching where
 // there is no stream. Both rest while nobody looks at the page, so that many
 // open tabs cost the server nothing, and both say how they fare.
-import { address, get, parse, studyPath } from "./api.js";
+import { address, get, kept, parse, studyPath } from "./api.js";
 import { byId, setText, show, showError } from "./dom.js";
 import { moment } from "./format.js";
 
@@ -11,6 +11,7 @@ const link = { state: "loading", since: new Date(), timer: null };
 
 /** Shows in the header, and after a while in a banner, whether the page is current. */
 export function linkState(state) {
+  if (kept) return;
   const mark = byId("link-state");
   mark.dataset.state = state;
   setText(mark, words[state]);
@@ -40,6 +41,7 @@ export function tell(error) {
 
 /** Loads the page again as soon as the server answers at the path, if only that nothing is there. */
 export function reloadWhenBack(path) {
+  if (kept) return;
   linkState("reconnecting");
   const reload = () => location.reload();
   const attempt = () => get(path).then(reload, (error) => (error.status === 404 ? reload() : setTimeout(attempt, 3000)));
@@ -65,6 +67,7 @@ const kinds = ["study_created", "study_status", "study_extended", "trial_state",
  * is called once if the study was deleted.
  */
 export function follow(study, after, handle, gone) {
+  if (kept) return;
   let last = after;
   let source = null;
   let pause = 1000;
@@ -130,6 +133,7 @@ export function follow(study, after, handle, gone) {
  * the page is looked at. A failure is shown by onError, and tried again.
  */
 export function repeat(milliseconds, run, onError) {
+  if (kept) return;
   let timer = null;
   let running = false;
 

@@ -1,5 +1,5 @@
 // The page of one study: loads what there is, then follows the events.
-import { address, change, get, identity, leaving, referenceOf, studyPath } from "./api.js";
+import { address, change, get, identity, kept, leaving, referenceOf, studyPath } from "./api.js";
 import { Annotation } from "./annotation.js";
 import { Answer } from "./answer.js";
 import { BestChart } from "./best-chart.js";
@@ -36,7 +36,7 @@ async function refresh() {
   summary.draw(study, machines === null ? null : machines.workers ?? [], at);
   annotation.draw(study);
   drawWaits();
-  offerActions();
+  if (!kept) offerActions();
 }
 
 /** Why the next trial does not start, where something is in its way. */
@@ -147,7 +147,7 @@ async function start() {
   if (guest) frameForGuest(path());
   annotation = new Annotation(path(), `study ${reference}`, who.owner !== undefined);
   await refresh();
-  wireActions();
+  if (!kept) wireActions();
   const board = new Board(study, path("/trials"));
   await board.start(query, first);
   show(byId("loading"), false);
@@ -158,7 +158,7 @@ async function start() {
   const measurements = new Results(path("/measurements"));
   const bestChart = new BestChart(study, measurements, open);
   const rungChart = new RungChart(study, measurements, () => study.progress.best, open);
-  const answer = new Answer(study, () => get(path("/trials?state=failed&sort=number&order=desc&limit=1")).then(({ trials }) => trials[0]), guest);
+  const answer = new Answer(study, () => get(path("/trials?state=failed&sort=number&order=desc&limit=1")).then(({ trials }) => trials[0]), guest && !kept);
   const front = new FrontCard(study, measurements, open);
   const deploy = new DeployCard();
   let advice = null;
@@ -203,7 +203,7 @@ async function start() {
     refreshSoon();
   }, () => showGone(`The study ${study.name} was deleted`));
   addEventListener("themechange", () => measurements.rungs.length > 0 && drawCharts());
-  setInterval(() => summary.tick(), 1000);
+  if (!kept) setInterval(() => summary.tick(), 1000);
   setInterval(yields, 5000); // what is left out changes without an event
   tryAsked().catch((error) => showError(error, "action-error"));
   repeat(15000, refresh, tell);

@@ -1,5 +1,5 @@
 // A study in numbers: figures, ladder and set-up of the study's page.
-import { referenceOf, studyPath } from "./api.js";
+import { kept, referenceOf, studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
 import { budget, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
@@ -34,7 +34,7 @@ export class Summary {
 
   /** Seconds since the study was created. */
   age() {
-    const end = this.study.finished ? Date.parse(this.study.finished) : Date.now();
+    const end = this.study.finished ? Date.parse(this.study.finished) : kept ? Date.parse(kept.written) : Date.now();
     return Math.max(0, (end - Date.parse(this.study.created)) / 1000);
   }
 
@@ -169,7 +169,7 @@ export function drawSetup(study) {
   const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.target_reached && "the target is reached"].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
-    ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(kept).join("; ")]] : []),
+    ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),
     ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
@@ -193,7 +193,7 @@ function systemOf(section) {
 const described = (one) => (one.expression ? `${label(one)} = ${one.expression}` : label(one));
 
 // A constraint's bounds, such as "latency_ms at most 20".
-function kept(one) {
+function bounded(one) {
   const what = one.metric ?? (one.name ? `${one.name} = ${one.expression}` : one.expression);
   const bounds = [one.min !== undefined && `at least ${measured(one.min)}`, one.max !== undefined && `at most ${measured(one.max)}`].filter(Boolean);
   return `${what} ${bounds.join(" and ")}`;

@@ -2,6 +2,7 @@ package studycmd
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,9 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
-	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/web/report"
+	"github.com/tandem-tune/tandem/web/ui"
 )
 
 func reportCommand(flags *term.Flags) *cobra.Command {
@@ -23,14 +22,13 @@ func reportCommand(flags *term.Flags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report STUDY",
 		Short: "Write one HTML file about a study, with charts, for mail and print",
-		Long: `Write one HTML file about a study: its answer with how far to trust it, what it
-cost, what is an estimate, charts (best value so far, learning curves by rung,
-parallel coordinates, importance, Pareto front, timeline of the workers, system
-configurations, edge deployments), the leaderboard and the definition.
+		Long: `Write one HTML file about a study: its page and its charts, as the server shows
+them, and the definition. The charts answer to the pointer, change between rungs
+and can be saved as pictures and data.
 
-The file needs no network and no script: it can be mailed and printed, and it
-follows the reader's choice of light or dark. Of a large study it says what was
-left out. The values of environment variables are not in it.`,
+The file needs a browser and no network: it can be mailed and printed. Links lead
+to the server. The leaderboard has the first 100 trials; of a large study charts
+have a sample, and say so. The values of environment variables are not in it.`,
 		Example: `  tandem study report lenet-fashion-mnist -o report.html
   tandem study report lenet-fashion-mnist -o - > report.html`,
 		Args:              term.Arguments(1, "the name or the id of a study"),
@@ -40,63 +38,54 @@ left out. The values of environment variables are not in it.`,
 			if err != nil {
 				return err
 			}
-			source, err := gather(command.Context(), client, args[0], command.ErrOrStderr())
+			report, err := gather(command.Context(), client, args[0])
 			if err != nil {
 				return err
 			}
-			return writeReport(command.OutOrStdout(), path, source, flags.JSON)
+			return writeReport(command.OutOrStdout(), path, report, flags.JSON)
 		},
 	}
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; - is standard output (default: the study's name with .html, in this folder)")
 	return command
 }
 
-// gather asks the server for everything that a report is made of.
-func gather(ctx context.Context, client *rest.Client, study string, progress io.Writer) (report.Source, error) {
-	export, err := client.Export(ctx, study, "json")
+// gather asks the server for everything that the report's page asks for.
+func gather(ctx context.Context, client *rest.Client, study string) (ui.Report, error) {
+	view, err := client.Study(ctx, study)
 	if err != nil {
-		return report.Source{}, err
+		return ui.Report{}, err
 	}
-	defer export.Close()
-	moved := term.NewTransfer(progress, "Reading "+format.Plain(study), 0)
-	source, err := report.Read(moved.Reader(export))
-	moved.End()
+	for name := range view.Definition.Environment { // what it is set to stays at home
+		view.Definition.Environment[name] = "..."
+	}
+	whole, err := json.Marshal(view)
 	if err != nil {
-		return source, err
+		return ui.Report{}, err
 	}
-	source.Server, source.Written, source.Program = client.URL(), time.Now(), term.Version()
-	// The rest the page can do without: a token may not open it, or a server of
-	// before not have it.
-	importance, err := client.Importance(ctx, source.Study.ID, protocol.ImportanceQuery{})
-	switch {
-	case err == nil:
-		source.Importance = &importance
-	case ctx.Err() != nil || problem.Is(err, problem.Unavailable):
-		return source, err
+	definition, err := json.MarshalIndent(view.Definition, "", "  ")
+	if err != nil {
+		return ui.Report{}, err
 	}
-	workers, err := client.Workers(ctx)
-	if err != nil && (ctx.Err() != nil || problem.Is(err, problem.Unavailable)) {
-		return source, err
+	report := ui.Report{
+		Study: view.ID, Name: view.Name, View: whole, Definition: string(definition), Objectives: len(view.Definition.Objectives), Rungs: len(view.Rungs),
+		Server: client.URL(), Written: time.Now(), Program: term.Version(), Over: view.Status.Over(),
 	}
-	for _, worker := range workers {
-		source.Workers[worker.ID] = worker.Name
-	}
-	return source, nil
+	return report, report.Gather(func(path string) (json.RawMessage, error) { return client.StudyDocument(ctx, view.ID, path) })
 }
 
 // writeReport writes the page to the file, whole or not at all, and says where.
-func writeReport(out io.Writer, path string, source report.Source, asJSON bool) error {
+func writeReport(out io.Writer, path string, report ui.Report, asJSON bool) error {
 	if path == "-" {
 		if asJSON {
 			return term.Misuse("--json says where the report was written, and -o - writes it to the same place: give one of them")
 		}
-		return report.Write(out, source)
+		return ui.WriteReport(out, report)
 	}
 	if path == "" {
-		path = fileName(source.Study.Name) + ".html"
+		path = fileName(report.Name) + ".html"
 	}
 	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(report.Write(writer, source)) }()
+	go func() { writer.CloseWithError(ui.WriteReport(writer, report)) }()
 	err := term.SaveAs(path, reader)
 	reader.Close() //nolint:errcheck // ends the writing of a page that could not be saved
 	if err != nil {
@@ -109,7 +98,7 @@ func writeReport(out io.Writer, path string, source report.Source, asJSON bool) 
 	if asJSON {
 		return term.WriteJSON(out, map[string]any{"report": path, "bytes": info.Size()})
 	}
-	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", format.Plain(source.Study.Name), path, format.Size(info.Size()))
+	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", format.Plain(report.Name), path, format.Size(info.Size()))
 	return err
 }
 
