@@ -14,7 +14,7 @@ import (
 // to come before: minutes, which is no measure of anything.
 func patient(t *testing.T, what string, servers []*launch.Server, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(4 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			for _, server := range servers {
 				t.Logf("the server at %s said:\n%s", server.URL, server.Output())

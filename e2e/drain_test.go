@@ -24,7 +24,7 @@ func TestSIGTERMDrains(t *testing.T) {
 	created := read[protocol.StudyView](t, at.must("study", "create", s.file, "--json"))
 	until(t, "an acknowledged epoch", func() bool { return len(s.entries("acknowledged")) > 0 })
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	ask := func(method, path, body string) *http.Response {
 		request, err := http.NewRequestWithContext(ctx, method, at.server.URL+path, strings.NewReader(body))

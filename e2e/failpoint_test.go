@@ -83,7 +83,7 @@ func TestNothingIsLostWhereverItBreaks(t *testing.T) {
 }
 
 func breakAt(t *testing.T, binary, script string, one harm) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	folder := t.TempDir()
 	fired := filepath.Join(folder, "fired")

@@ -119,7 +119,7 @@ func cli(t *testing.T, environment []string, args ...string) outcome {
 // cliBy is cli run by another command.
 func cliBy(t *testing.T, by, environment []string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	if args[0] == "run" {
 		args = append(args, opened(t)...)

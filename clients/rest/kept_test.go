@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
@@ -17,34 +16,17 @@ import (
 // TestARefusalThatKeepsLeasesIsToldApart: also when the patience of the call is over.
 func TestARefusalThatKeepsLeasesIsToldApart(t *testing.T) {
 	t.Parallel()
-	kept := ""
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if kept != "" {
-			w.Header().Set("Tandem-Leases", kept)
-		}
-		w.Header().Set("Retry-After", "60") // so that the context ends while the client waits, not while it asks
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	defer server.Close()
 	for header, want := range map[string]bool{"": false, "lost": false, "kept": true} {
-		kept = header
 		for _, patience := range []time.Duration{-1, time.Hour} {
-			client, err := rest.New(rest.Options{URL: server.URL, Token: "x", Patience: patience})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for span := time.Second; span < 5*time.Minute; span *= 2 {
-				ctx, cancel := context.WithTimeout(t.Context(), span)
-				_, err = client.Heartbeat(ctx, "worker", protocol.Heartbeat{})
-				cancel()
-				if !strings.Contains(err.Error(), "cannot be reached") { // on a busy machine it is not answered in time
-					break
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{t: t, answer: always(http.StatusServiceUnavailable, "", "Tandem-Leases", header)}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				_, err := s.client(func(o *rest.Options) { o.Patience = patience }).Heartbeat(ctx, "worker", protocol.Heartbeat{})
+				if errors.As(err, new(protocol.Kept)) != want || !problem.Is(err, problem.Unavailable) {
+					t.Errorf("%q with a patience of %v: %v", header, patience, err)
 				}
-			}
-			var told protocol.Kept
-			if errors.As(err, &told) != want || !problem.Is(err, problem.Unavailable) {
-				t.Errorf("%q with a patience of %v: %v", header, patience, err)
-			}
+			})
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a process may take to start or to end.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // Build compiles tandem into the folder and returns the binary's path.
 func Build(ctx context.Context, folder string) (string, error) {

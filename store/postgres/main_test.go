@@ -134,7 +134,7 @@ func connect(t testing.TB, address string) *postgres.Database {
 // own makes the test the owner of the database until it ends.
 func own(t testing.TB, database *postgres.Database) *postgres.Store {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	store, err := database.Stand(ctx, postgres.Candidate{Name: t.Name(), Address: "http://" + t.Name()})
 	if err != nil {

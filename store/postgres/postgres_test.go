@@ -248,7 +248,7 @@ func await(t *testing.T, won chan *postgres.Store) *postgres.Store {
 			}
 		})
 		return store
-	case <-time.After(2 * time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("nobody took the database over")
 		return nil
 	}

@@ -372,7 +372,7 @@ func read(t *testing.T, path string) []byte {
 // eventually waits for a condition that another goroutine makes true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for !holds() {
 		select {

@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds the wait for anything the browser should show.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // browserPath finds a Chromium: CHROMIUM, or one of its names on the PATH.
 // Without one the test is skipped, unless TANDEM_REQUIRE_BROWSER is set.

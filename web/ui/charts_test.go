@@ -391,7 +391,7 @@ func tryMenus(t *testing.T, p *tab, path string, files []string) {
 	t.Helper()
 	p.get(collect)
 	const left = `expected - kept.filter(one => one.text !== "" || one.width > 0).length`
-	for deadline := time.Now().Add(2 * time.Minute); p.get(left) != "0"; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); p.get(left) != "0"; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: %s of %s files were not saved; those that were: %s; the console: %q", path, p.get(left), p.get("expected"), p.get("kept.map(one => one.name)"), p.console())
 		}

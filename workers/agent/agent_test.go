@@ -67,7 +67,7 @@ func file(t *testing.T, place, name string) []string {
 // awaitGone returns when the processes have ended.
 func awaitGone(t *testing.T, pids []string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for _, pid := range pids {
 		for alive(pid) {
 			if time.Now().After(deadline) {

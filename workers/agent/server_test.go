@@ -99,7 +99,7 @@ func (s *server) change(what func()) {
 // await returns when the condition holds.
 func (s *server) await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(5 * time.Minute)
 	for {
 		s.mutex.Lock()
 		holds, changed := condition(), s.changed

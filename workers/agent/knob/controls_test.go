@@ -268,7 +268,7 @@ func startFamily(t *testing.T) *Subject {
 		_, _ = unix.Kill(-f.leader, unix.SIGKILL), shell.Wait() // they may have ended
 	})
 	run := &Subject{Command: f}
-	for deadline := time.Now().Add(2 * time.Minute); len(run.processes()) < 3; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); len(run.processes()) < 3; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the family has %v", run.processes())
 		}

@@ -127,7 +127,7 @@ const look = 200 * time.Millisecond
 // until waits until so many jobs are in the state, and returns these.
 func (s *story) until(state launcher.State, count int) (found []launcher.Job) {
 	s.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(look) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(look) {
 		all := s.list()
 		found = slices.DeleteFunc(slices.Clone(all), func(job launcher.Job) bool { return job.State != state })
 		if len(found) == count {
@@ -152,7 +152,7 @@ func (s *story) running(count int) []launcher.Job {
 // file waits for a file of a worker.
 func (s *story) file(name string) string {
 	s.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); s.read(name) == ""; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); s.read(name) == ""; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.Fatalf("two minutes passed without %s", name)
 		}
@@ -186,7 +186,7 @@ func (s *story) end() {
 // ended waits until the job has ended, for one of the causes if the engine still lists it.
 func (s *story) ended(launch string, causes ...protocol.Cause) launcher.Job {
 	s.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(look) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(look) {
 		jobs := s.list()
 		at := slices.IndexFunc(jobs, func(job launcher.Job) bool { return job.Launch == launch })
 		if at < 0 || jobs[at].State == launcher.Ended {
