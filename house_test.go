@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 	"study/search/stopping":          {"study/search/ladder"},
 	"study/search/tpe":               {"study/search/kde", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/searchtest":        {"internal/problem", "budget", "study/space", "trial", "study/search", "study/search/promotion", "study/search/stopping"},
+	"study/advice":                   {"study/correlation", "study/space"},
 	"study/importance":               {"internal/problem", "study/space"},
 	"study/objective":                {"internal/problem"},
 	"study/regret":                   {"study/space", "study/surrogate"},
@@ -92,7 +93,7 @@ var mayImport = map[string][]string{
 	"internal/handclock":             {},
 	"study/spending":                 {"budget", "internal/problem", "internal/protocol", "study/definition", "trial"},
 	"study/ranking":                  {"study/spending", "budget", "internal/problem", "internal/protocol", "study/definition", "study/journal", "study/objective", "study/pareto", "study/space", "study/system", "trial", "workers/approximation"},
-	"study/analysis":                 {"budget", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},
+	"study/analysis":                 {"budget", "internal/format", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/advice", "study/correlation", "study/definition", "study/importance", "study/journal", "study/space", "study/spending", "study/system", "trial"},
 	"study/comparison":               {"internal/protocol", "study/definition", "trial"},
 	"study/journal":                  {"budget", "internal/problem", "inference_emu", "internal/protocol", "similarity", "similarity/groundtruth", "study/definition", "trial"},
 	"study/tuning":                   {"internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "similarity/reuse", "study/definition", "study/space", "study/system", "trial", "workers/allocator"},
@@ -253,6 +254,7 @@ var pure = []string{
 	"similarity/probing",
 	"similarity/reuse",
 	"study",
+	"study/advice",
 	"study/analysis",
 	"study/comparison",
 	"study/correlation",
@@ -319,7 +321,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gorgonia.org":                     {"internal/nn"},
-	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/search/cmaes"},
+	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/advice", "study/search/cmaes"},
 	"golang.org/x/sys":                 {"profiler", "profiler/perf", "profiler/proc", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests
 	"google.golang.org/protobuf":       {"bench/edgetune/zoo", "inference_emu/onnx/document"}, // one reads models, the other writes them

@@ -85,7 +85,7 @@ func TestAnInterruptEndsAWaitForInput(t *testing.T) {
 		if !errors.As(err, &exit) || exit.ExitCode() != 130 {
 			t.Errorf("it ended with %v\n%s", err, output.String())
 		}
-	case <-time.After(5*time.Minute):
+	case <-time.After(5 * time.Minute):
 		command.Process.Kill() //nolint:errcheck // it may have ended already
 		t.Error("it waits for its input as if nothing had happened")
 	}

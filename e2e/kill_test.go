@@ -100,7 +100,7 @@ func (s *site) books(name string) export {
 // until waits for a condition, which has five minutes to come true: its time is no measure.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5*time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("five minutes passed without %s", what)
 		}

@@ -44,6 +44,7 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Recommendation"] = w.service.Recommendation(w.ctx, ref)
 	_, errs["Pareto"] = w.service.Pareto(w.ctx, ref)
 	_, errs["Importance"] = w.service.Importance(w.ctx, ref, protocol.ImportanceQuery{})
+	_, errs["Advice"] = w.service.Advice(w.ctx, ref)
 	_, errs["Correlations"] = w.service.Correlations(w.ctx, ref)
 	_, errs["Measurements"] = w.service.Measurements(w.ctx, ref, 10)
 	_, errs["Ablation"] = w.service.Ablation(w.ctx, ref, protocol.AblationQuery{})

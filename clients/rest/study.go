@@ -138,6 +138,11 @@ func (c StudyCalls) Pareto(ctx context.Context, study string) (protocol.Pareto, 
 	return get[protocol.Pareto](ctx, c.caller, path("studies", study, "pareto"), "")
 }
 
+// Advice says what the study's results tell of its space.
+func (c StudyCalls) Advice(ctx context.Context, study string) (protocol.Advice, error) {
+	return get[protocol.Advice](ctx, c.caller, path("studies", study, "advice"), "")
+}
+
 // Importance says which parameters made the study's good trials good.
 func (c StudyCalls) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
 	values := aim(query.Objective, query.Rung)

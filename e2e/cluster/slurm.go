@@ -108,7 +108,7 @@ func StartSlurm(t *testing.T) *Slurm {
 	s.Run("slurmctld", "-i")
 	s.Run("slurmd", "-N", "n1")
 	s.Run("slurmd", "-N", "n2")
-	for deadline := time.Now().Add(5*time.Minute); s.Run("sinfo", "--noheader", "--partition=spot", "--format=%T %D") != "idle 2\n"; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); s.Run("sinfo", "--noheader", "--partition=spot", "--format=%T %D") != "idle 2\n"; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the nodes did not come up:\n%s", s.Run("sinfo"))
 		}

@@ -216,7 +216,7 @@ func TestPartitionsOfOneDirection(t *testing.T) {
 			answer := make(chan string, 1)
 			go func() { answer <- post(client, "http://"+proxy.Address(), "one") }()
 			if test.arrives {
-				for deadline := time.Now().Add(5*time.Minute); ; time.Sleep(time.Millisecond) {
+				for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Millisecond) {
 					b.mutex.Lock()
 					arrived := b.arrived["one"]
 					b.mutex.Unlock()

@@ -49,7 +49,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/studies/{study}": "admin user viewer link", "DELETE /api/v1/studies/{study}": "admin user",
 	"POST /api/v1/studies/{study}/enqueue": "admin user",
 	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/extend": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
-	"GET /api/v1/studies/{study}/recommendation": "admin user viewer link", "GET /api/v1/studies/{study}/pareto": "admin user viewer link", "GET /api/v1/studies/{study}/importance": "admin user viewer link", "GET /api/v1/studies/{study}/trajectory": "admin user viewer link", "GET /api/v1/studies/{study}/edge": "admin user viewer link", "GET /api/v1/studies/{study}/impact": "admin user viewer link", "GET /api/v1/studies/{study}/ablation": "admin user viewer link", "GET /api/v1/studies/{study}/correlations": "admin user viewer link", "GET /api/v1/studies/{study}/measurements": "admin user viewer link", "GET /api/v1/studies/{study}/export": "admin user viewer link",
+	"GET /api/v1/studies/{study}/recommendation": "admin user viewer link", "GET /api/v1/studies/{study}/pareto": "admin user viewer link", "GET /api/v1/studies/{study}/importance": "admin user viewer link", "GET /api/v1/studies/{study}/trajectory": "admin user viewer link", "GET /api/v1/studies/{study}/edge": "admin user viewer link", "GET /api/v1/studies/{study}/impact": "admin user viewer link", "GET /api/v1/studies/{study}/ablation": "admin user viewer link", "GET /api/v1/studies/{study}/advice": "admin user viewer link", "GET /api/v1/studies/{study}/correlations": "admin user viewer link", "GET /api/v1/studies/{study}/measurements": "admin user viewer link", "GET /api/v1/studies/{study}/export": "admin user viewer link",
 	"GET /api/v1/studies/{study}/columns": "admin user viewer link", "GET /api/v1/studies/{study}/curves": "admin user viewer link", "GET /api/v1/studies/{study}/timeline": "admin user viewer link", "GET /api/v1/studies/{study}/plan": "admin user viewer link", "GET /api/v1/studies/{study}/deflation": "admin user viewer",
 	"GET /api/v1/studies/{study}/events": "admin user viewer link", "GET /api/v1/studies/{study}/trials": "admin user viewer link",
 	"GET /api/v1/studies/{study}/trials/{number}": "admin user viewer link", "GET /api/v1/studies/{study}/trials/{number}/log": "admin user viewer link",
@@ -278,7 +278,7 @@ func TestWhatTheServerItselfComplainsOfIsInTheLog(t *testing.T) {
 		if err := json.Unmarshal(line, &told); err != nil || told.Level != "INFO" || !strings.Contains(told.Msg, "TLS handshake error") {
 			t.Errorf("the log has %q, %v", line, err)
 		}
-	case <-time.After(5*time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Error("the log has nothing")
 	}
 }

@@ -129,7 +129,7 @@ func TestAnUploadTellsNothingOfWhatIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer connection.Close()
-		if err := connection.SetDeadline(time.Now().Add(5*time.Minute)); err != nil {
+		if err := connection.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(connection, "PUT /api/v1/artifacts/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",

@@ -67,7 +67,7 @@ func TestEverythingGoesThroughAServerThatStandsBy(t *testing.T) {
 		select {
 		case event := <-events:
 			kind = event.Kind
-		case <-time.After(5*time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("no report comes through")
 		}
 	}

@@ -31,6 +31,7 @@ type StudyUseCases interface {
 type AnalysisUseCases interface {
 	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
+	Advice(ctx context.Context, ref string) (protocol.Advice, error)
 	Correlations(ctx context.Context, ref string) (protocol.Correlations, error)
 	Measurements(ctx context.Context, ref string, points int) (protocol.Measurements, error)
 	Ablation(ctx context.Context, ref string, query protocol.AblationQuery) (protocol.Ablation, error)

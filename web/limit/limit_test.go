@@ -264,7 +264,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Error("those that were there first are disturbed")
 	}
 	first.Close()
-	for deadline := time.Now().Add(5*time.Minute); bounded.Open() > 1 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); bounded.Open() > 1 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
 	if fourth := dial(); ask(fourth) != 200 {
 		t.Error("a place that was given back stays empty")

@@ -38,6 +38,16 @@ func tryImportance(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#importance progress")].reduce((sum, bar) => sum + bar.value, 0) > 95`, true)
 	tryPath(t, s, p, answer.Rungs[0].Rung)
 	p.see(`document.getElementById("ladder-agreement").textContent.startsWith("Rank correlation with the next rung, an estimate: 0\u21921: ")`, true)
+	advice, err := s.studies.Advice(t.Context(), "boosted-or-linear")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make([]string, len(advice.Pieces))
+	for i, one := range advice.Pieces {
+		found[i] = one.Found
+	}
+	p.see(`[...document.querySelectorAll("#advice h3")].map(h => h.textContent)`, found)
+	p.see(`document.getElementById("advice").hidden`, len(found) == 0)
 	p.quiet()
 }
 

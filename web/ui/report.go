@@ -43,7 +43,7 @@ const (
 // Gather asks for everything that the page asks the API for. ask is given the path
 // below the study's, with its query; its error ends the gathering.
 func (r *Report) Gather(ask func(path string) (json.RawMessage, error)) error {
-	paths := []string{"/trials?sort=rank&order=asc&limit=100&offset=0", "/measurements", "/recommendation", "/importance", "/correlations", "/plan", "/timeline", anyCurves}
+	paths := []string{"/trials?sort=rank&order=asc&limit=100&offset=0", "/measurements", "/recommendation", "/advice", "/importance", "/correlations", "/plan", "/timeline", anyCurves}
 	for objective := range r.Objectives {
 		paths = append(paths, fmt.Sprintf("/columns?objective=%d", objective))
 		for rung := range r.Rungs {

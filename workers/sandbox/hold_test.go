@@ -282,7 +282,7 @@ func TestACommandEndsWithItsWorker(t *testing.T) {
 	if err := worker.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5*time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		line, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil || strings.Contains(string(line), ") Z") { // gone, or nobody has asked how it ended
 			return

@@ -247,6 +247,15 @@ class Study:
         found: Mapping[str, Any] = self._analysis("importance", method=method, objective=objective, rung=rung)
         return found
 
+    def advise(self) -> Mapping[str, Any]:
+        """What the results tell of the space: ranges to widen, and values at which trials fail.
+
+        As the server describes it: ``{"pieces": [{"kind", "parameter", "found", "do", "evidence", "chance",
+        ...}], "notes": [...]}``. What chance would show as well is not named.
+        """
+        found: Mapping[str, Any] = self._get("advice")
+        return found
+
     def ablation(
         self,
         from_trial: Optional[int] = None,

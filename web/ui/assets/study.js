@@ -1,5 +1,6 @@
 // The page of one study: loads what there is, then follows the events.
 import { address, change, get, identity, kept, leaving, referenceOf, studyPath } from "./api.js";
+import { drawAdvice } from "./advice.js";
 import { Annotation } from "./annotation.js";
 import { Answer } from "./answer.js";
 import { BestChart } from "./best-chart.js";
@@ -178,6 +179,7 @@ async function start() {
   }, failed));
   const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));
+  const advise = throttled(10000, () => get(path("/advice")).then(drawAdvice, failed));
   const yields = throttled(5000, () => (hasPriorities(study) && !guest ? get(path("/deflation")).then((found) => drawDeflation(found, label(study.definition.objective[0])), failed) : Promise.resolve()));
   const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, failed));
   const refreshSoon = throttled(1500, () => refresh().then(() => rungChart.draw(), failed)); // the regular one reports errors
@@ -187,6 +189,7 @@ async function start() {
   // What takes the server longer comes when the reader has had a first look.
   setTimeout(() => {
     weigh();
+    advise();
     agree();
   }, 1500);
 
@@ -197,6 +200,7 @@ async function start() {
     if (event.kind === "trial_state" || event.kind === "study_status") {
       recommend();
       weigh();
+      advise();
       agree();
     }
     yields();

@@ -1,0 +1,138 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/advice"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// Advice says what the study's results tell of its space: ranges to widen, and values
+// at which trials fail. It names nothing that chance would show as well.
+func (q *Queries) Advice(ctx context.Context, ref string) (protocol.Advice, error) {
+	now, err := q.look(ctx, ref)
+	if err != nil {
+		return protocol.Advice{}, err
+	}
+	def := now.Study.Definition
+	answer := protocol.Advice{Study: def.Name, Pieces: []protocol.AdvicePiece{}, Notes: []string{}}
+	trials := trial.Searched(now.Trials)
+	if leader := q.leader(now); len(def.Objectives) > 1 {
+		answer.Notes = append(answer.Notes, "the ends of ranges are looked at for studies with one objective only")
+	} else if leader != nil {
+		answer.Pieces, answer.Notes = ranges(now, trials, now.Trials[*leader].Configuration)
+	}
+	answer.Pieces = append(answer.Pieces, failures(def.Space, trials)...)
+	return answer, nil
+}
+
+// ranges looks at the highest rung at which enough trials were measured that no model
+// proposed.
+func ranges(now journal.View, trials []trial.Trial, leading space.Configuration) (pieces []protocol.AdvicePiece, notes []string) {
+	pieces, notes = []protocol.AdvicePiece{}, []string{}
+	def := now.Study.Definition
+	for rung := len(now.Ladder) - 1; rung >= 0; rung-- {
+		list, drawn := measured(trials, rung, def.Objectives[0].Direction)
+		if drawn < advice.Least {
+			continue
+		}
+		for _, one := range advice.Ranges(def.Space, list, leading) {
+			pieces = append(pieces, ofRange(def.Space, one, rung))
+		}
+		return pieces, notes
+	}
+	return pieces, append(notes, fmt.Sprintf("no rung has the %d measured trials drawn without a model that the ends of ranges need", advice.Least))
+}
+
+// measured are the trials with a result at the rung, and how many of them no model proposed.
+func measured(trials []trial.Trial, rung int, direction definition.Direction) (list []advice.Trial, drawn int) {
+	for _, t := range trials {
+		for _, result := range t.Results {
+			if result.Rung != rung || len(result.Values) == 0 {
+				continue
+			}
+			one := advice.Trial{Configuration: t.Configuration, Drawn: drawnFreely(t), Score: direction.Score(result.Values[0])}
+			if result.Violation > 0 {
+				one.Score = math.NaN() // nothing that may be taken
+			}
+			if list = append(list, one); one.Drawn {
+				drawn++
+			}
+		}
+	}
+	return list, drawn
+}
+
+func ofRange(s space.Space, one advice.Piece, rung int) protocol.AdvicePiece {
+	p, _ := s.Parameter(one.Parameter)
+	end, bound := "lower", "below"
+	if one.High {
+		end, bound = "upper", "above"
+	}
+	last := edge(p, one.High)
+	piece := pieceOf("range", one)
+	piece.Rung = &rung
+	piece.Found = fmt.Sprintf("The best trials lie at the %s end of %s.", end, one.Parameter)
+	piece.Do = fmt.Sprintf("If %s can be %s %s, start a new study like this one with a wider range, which begins with these results.", one.Parameter, bound, last)
+	piece.Evidence = fmt.Sprintf("%d of %s from %s to %s are among the best %d, and %d of %d others. Rank correlation over the %d drawn without a model: %.2f; probability by chance: %.3f.",
+		one.Hits, format.Count(one.Inside, "trial"), format.Value(piece.Low), format.Value(piece.High), one.Hits+one.Misses, one.Misses, one.Outside, one.Drawn, one.Rank, one.Chance)
+	return piece
+}
+
+// edge is the bound at an end of the parameter's range.
+func edge(p space.Parameter, high bool) string {
+	switch {
+	case len(p.Values) > 0 && high:
+		return p.Values[len(p.Values)-1].String()
+	case len(p.Values) > 0:
+		return p.Values[0].String()
+	case high:
+		return fmt.Sprintf("%g", p.High)
+	default:
+		return fmt.Sprintf("%g", p.Low)
+	}
+}
+
+func pieceOf(kind string, one advice.Piece) protocol.AdvicePiece {
+	return protocol.AdvicePiece{
+		Kind: kind, Parameter: one.Parameter, Low: one.Values[0], High: one.Values[len(one.Values)-1],
+		Hits: one.Hits, Inside: one.Inside, Misses: one.Misses, Outside: one.Outside, Drawn: one.Drawn, Chance: one.Chance,
+	}
+}
+
+// failures looks at the trials drawn without a model that failed, and at those that
+// were measured.
+func failures(s space.Space, trials []trial.Trial) []protocol.AdvicePiece {
+	var failed, well []space.Configuration
+	number := 0
+	for _, t := range trials {
+		switch {
+		case !drawnFreely(t):
+		case t.State == trial.Failed:
+			failed, number = append(failed, t.Configuration), t.Number
+		case len(t.Results) > 0:
+			well = append(well, t.Configuration)
+		}
+	}
+	var pieces []protocol.AdvicePiece
+	for _, one := range advice.Failed(s, failed, well) {
+		piece := pieceOf("failures", one)
+		where := fmt.Sprintf("%s is %s", one.Parameter, format.Value(piece.Low))
+		if piece.Low != piece.High {
+			where = fmt.Sprintf("%s is from %s to %s", one.Parameter, format.Value(piece.Low), format.Value(piece.High))
+		}
+		piece.Found = fmt.Sprintf("Trials fail where %s.", where)
+		piece.Do = fmt.Sprintf("Read the log of trial %d. If it is the value's fault, leave these values out of a new study.", number)
+		piece.Evidence = fmt.Sprintf("%d of %s there failed, and %d of %d others, all drawn without a model; probability by chance: %.3f.",
+			one.Hits, format.Count(one.Inside, "trial"), one.Misses, one.Outside, one.Chance)
+		pieces = append(pieces, piece)
+	}
+	return pieces
+}
