@@ -64,7 +64,7 @@ func newPair(t *testing.T) *pair {
 func (p *pair) serve(t *testing.T) *launch.Server {
 	t.Helper()
 	folder := t.TempDir()
-	server, err := launch.Serve(binary, folder, "--database", p.address)
+	server, err := launch.Serve(binary, folder, "--database", p.address, "--allow-hook-address", "127.0.0.0/8")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +98,17 @@ func TestTheOwnerOfTheDatabaseIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "owner-killed", threeRungs, "0.05", 12)
 	p := newPair(t)
+	told := newListener(t)
+	told.open(false)
+	p.must("hook", "create", "team", "--all", "--tell", "new_best", "--url", told.URL)
 	p.worker("--slots", "2")
 	p.must("study", "create", s.file)
 	p.acknowledged(t, s, 8)
+	patient(t, "a message that is refused", p.servers, func() bool { return told.first() != "" })
 	p.servers[0].Kill()
+	told.open(true)
 	p.acknowledged(t, s, len(s.entries("acknowledged"))+1)
+	patient(t, "the message from the new owner", p.servers, func() bool { return len(told.types(s.name)) > 0 })
 	third := p.serve(t) // one that stands by again
 	p.completed(t, s)
 	checkTrainedOnce(t, s)

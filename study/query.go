@@ -135,6 +135,16 @@ func (s *queries) WaitEvents(ctx context.Context, ref string, after int64) error
 	}
 }
 
+// Newest returns the number of the newest event of each study in memory. It may not be
+// durable yet.
+func (s *queries) Newest() map[string]int64 {
+	newest := map[string]int64{}
+	for r := range s.sessions.Each() {
+		newest[r.ID] = r.Sequence
+	}
+	return newest
+}
+
 // outward turns stored events into the protocol's.
 func outward(events []journal.Event) []protocol.Event {
 	list := make([]protocol.Event, 0, len(events))

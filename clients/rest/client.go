@@ -47,6 +47,7 @@ const defaultPatience = 60 * time.Second
 type Client struct {
 	StudyCalls
 	PoolCalls
+	HookCalls
 	*caller
 }
 
@@ -55,6 +56,9 @@ type StudyCalls struct{ *caller }
 
 // PoolCalls are the calls about workers, leases, quotas, ground truth, devices and tokens.
 type PoolCalls struct{ *caller }
+
+// HookCalls are the calls about hooks.
+type HookCalls struct{ *caller }
 
 // caller makes the calls, and makes them again.
 type caller struct {
@@ -89,7 +93,7 @@ func New(options Options) (*Client, error) {
 	// A redirect would take the call, and perhaps the token, somewhere else.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &sender
-	return &Client{StudyCalls{client}, PoolCalls{client}, client}, nil
+	return &Client{StudyCalls{client}, PoolCalls{client}, HookCalls{client}, client}, nil
 }
 
 // newTransport is the standard one with room for a worker's parallel calls.

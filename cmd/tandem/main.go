@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/hookcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/launchcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/poolcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
@@ -55,7 +56,7 @@ diff --exit-code" found a difference, 130 interrupted;
 	root.AddCommand(
 		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
-		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(),
+		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),
 	)
 	return root

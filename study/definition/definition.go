@@ -207,6 +207,8 @@ type Definition struct {
 	// Resources is what each trial has of one machine for itself; nil where the
 	// study does not say.
 	Resources *Resources `json:"resources,omitempty"`
+	// Hooks are who is told what happens in it.
+	Hooks []Hook `json:"hooks,omitempty"`
 }
 
 // Ladder returns the rungs a trial climbs, the cheapest first.

@@ -210,11 +210,24 @@ func (j *Judge) suspect(line row, reason string) string {
 	}
 	one.Until = one.Since.Add(span)
 	shown := line.trials[max(0, len(line.trials)-3):]
-	one.Reason = fmt.Sprintf("worker %s failed trials %s of the study in the same way before their first report: %s; it gets none of it until %s: mend it and start it again, or start another worker",
+	one.Reason = fmt.Sprintf("worker %s failed trials %s of the study in the same way before their first report: %s; "+heldWords+"%s: mend it and start it again, or start another worker",
 		name, strings.Trim(strings.ReplaceAll(fmt.Sprint(shown), " ", ", "), "[]"), trial.FirstLine(reason), one.Until.Format("15:04:05 UTC"))
 	j.Exclude = append(j.Exclude, one)
 	j.Entries = append(j.Entries, journal.Entry(allocator.ExclusionEntry, allocator.ExclusionName(one), one))
 	return "\n" + one.Reason
+}
+
+// heldWords are part of the reason of each exclusion.
+const heldWords = "it gets none of it until "
+
+// Held is the part of a trial's reason that says that a worker gets no more trials of the
+// study for a while; empty if there is none.
+func Held(reason string) string {
+	last := reason[strings.LastIndexByte(reason, '\n')+1:]
+	if strings.HasPrefix(last, "worker ") && strings.Contains(last, heldWords) {
+		return last
+	}
+	return ""
 }
 
 // clear notes that an error was a trial's own, as it failed alike on two machines, and

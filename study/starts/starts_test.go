@@ -31,6 +31,9 @@ func TestTwoTrialsThatFailAlikeOnAWorkerExcludeIt(t *testing.T) {
 	if !again || len(second.Exclude) != 1 || len(second.Entries) != 1 || !strings.Contains(why, "broken failed trials 1, 2") {
 		t.Fatalf("after two: again %t, %+v, %q", again, second.Exclude, why)
 	}
+	if held := starts.Held(why); held != second.Exclude[0].Reason || starts.Held(reason) != "" {
+		t.Errorf("of the worker it says %q", held)
+	}
 	// The one that reports elsewhere shows that it was the worker.
 	third := on("sound", *second.Learned)
 	if reported := third.Reported(one); len(reported.FailedStarts) != 0 || third.Learned == nil {

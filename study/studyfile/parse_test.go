@@ -334,3 +334,17 @@ func TestTextsAreBounded(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", paths, want)
 	}
 }
+
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	def, err := studyfile.Parse([]byte(sound+"\nhooks: {name: team, tell: done}"), studyfile.YAML)
+	if err != nil || len(def.Hooks) != 1 || def.Hooks[0].Failures != 3 || def.Hooks[0].Spent != 0.9 || len(def.Hooks[0].Tell) != 1 {
+		t.Errorf("%v %+v", err, def.Hooks)
+	}
+	_, err = studyfile.Parse([]byte(sound+"\nhooks: [{name: team}, {name: team, tell: [dune], failures: -1, spent: 2, url: x}, team]"), studyfile.YAML)
+	for _, path := range []string{"hooks[1].name", "hooks[1].tell[0]", "hooks[1].failures", "hooks[1].spent", "hooks[1].url", "hooks[2]"} {
+		if err == nil || !strings.Contains(err.Error(), path+" ") {
+			t.Errorf("no fault of %s: %v", path, err)
+		}
+	}
+}

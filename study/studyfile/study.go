@@ -19,7 +19,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	}
 	s, _ := d.Open("", root,
 		"name", "description", "command", "directory", "code", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
-		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources")
+		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
 	def.Command = readCommand(s)
@@ -46,6 +46,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	s.Flag("preempt", &def.Preempt)
 	def.Resources = readResources(s, def.System)
 	def.Placement = readPlacement(s)
+	def.Hooks = readHooks(s)
 	checkDefinition(d, def)
 	return def
 }

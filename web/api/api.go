@@ -45,6 +45,8 @@ type Config struct {
 	ArtifactLimit int64
 	// Forecasts predicts how many GPUs will be wanted; nil: nobody does.
 	Forecasts Forecasts
+	// Hooks tells what happens in studies; nil: nobody does.
+	Hooks Hooks
 }
 
 const defaultArtifactLimit = 4 << 30
@@ -56,6 +58,7 @@ type server struct {
 	artifacts     Artifacts
 	tokens        auth.Store
 	forecasts     Forecasts
+	hooks         Hooks
 	healthy       func() error
 	ready         func() error
 	artifactLimit int64
@@ -71,7 +74,10 @@ type server struct {
 func New(config Config) http.Handler {
 	s := &server{
 		Guard: guard.New(config.Config), studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
-		forecasts: config.Forecasts, healthy: config.Healthy, ready: config.Ready, artifactLimit: config.ArtifactLimit, mux: chi.NewMux(),
+		forecasts: config.Forecasts, hooks: config.Hooks, healthy: config.Healthy, ready: config.Ready, artifactLimit: config.ArtifactLimit, mux: chi.NewMux(),
+	}
+	if s.hooks == nil {
+		s.hooks = noHooks{}
 	}
 	s.broadcasts = follow.New(s.studies, s.Logger)
 	if s.artifactLimit <= 0 {

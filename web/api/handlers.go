@@ -17,6 +17,7 @@ type (
 	accessAPI    struct{ *server } // tokens, sessions and links
 	artifactAPI  struct{ *server } // artifacts
 	forecastAPI  struct{ *server } // forecasts
+	hookAPI      struct{ *server } // hooks
 	healthAPI    struct{ *server } // health, metrics and the document
 )
 
@@ -42,6 +43,7 @@ func (r WorkerRef) name() string      { return r.Worker }
 func (r NamedWorkerRef) name() string { return r.Worker }
 func (r ReservationRef) name() string { return r.Reservation }
 func (r tokenRef) name() string       { return r.Token }
+func (r HookRef) name() string        { return r.Hook }
 
 // ofNamed makes a handler of a use case that is asked for an object by its name.
 func ofNamed[R named, T any](do func(context.Context, string) (T, error)) func(context.Context, *R) (*jsonAnswer[T], error) {

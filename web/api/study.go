@@ -64,6 +64,9 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createA
 		plan, err := s.plan(ctx, def, input)
 		return &createAnswer{Status: http.StatusOK, Body: plan}, err
 	}
+	if err := s.hooks.Check(ctx, def); err != nil {
+		return nil, err
+	}
 	view, err := s.studies.CreateWarm(ctx, def, prior)
 	if err != nil {
 		return nil, err

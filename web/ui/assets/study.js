@@ -14,6 +14,7 @@ import { drawDeflation, hasPriorities } from "./deflation.js";
 import { DeployCard } from "./deploy.js";
 import { FrontCard } from "./front-card.js";
 import { frameForGuest, offerFrame } from "./frame.js";
+import { drawHooks } from "./hooks.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Importance } from "./importance.js";
 import { wireMenu } from "./menu.js";
@@ -182,6 +183,7 @@ async function start() {
   const advise = throttled(10000, () => get(path("/advice")).then(drawAdvice, failed));
   const yields = throttled(5000, () => (hasPriorities(study) && !guest ? get(path("/deflation")).then((found) => drawDeflation(found, label(study.definition.objective[0])), failed) : Promise.resolve()));
   const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, failed));
+  const told = () => (guest || kept ? Promise.resolve() : get(path("/hooks")).then(drawHooks, failed));
   const refreshSoon = throttled(1500, () => refresh().then(() => rungChart.draw(), failed)); // the regular one reports errors
   measure();
   recommend();
@@ -191,6 +193,7 @@ async function start() {
     weigh();
     advise();
     agree();
+    told();
   }, 1500);
 
   follow(study.id, board.sequence, (event) => {
@@ -209,6 +212,7 @@ async function start() {
   addEventListener("themechange", () => measurements.rungs.length > 0 && drawCharts());
   if (!kept) setInterval(() => summary.tick(), 1000);
   setInterval(yields, 5000); // what is left out changes without an event
+  setInterval(told, 5000);
   tryAsked().catch((error) => showError(error, "action-error"));
   repeat(15000, refresh, tell);
 }

@@ -88,11 +88,12 @@ func (s *server) openForecasts(ctx context.Context) (err error) {
 	return err
 }
 
-// watch looks at the pool and acts on its forecast until the context ends. The
-// function that it returns waits for that.
+// watch looks at the pool and acts on its forecast, and tells hooks, until the context
+// ends. The function that it returns waits for that.
 func (s *server) watch(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	running.Go(func() { s.forecasts.Run(ctx) })
 	running.Go(func() { s.autoscale.Run(ctx) })
+	running.Go(func() { s.hooks.Run(ctx) })
 	return running.Wait
 }

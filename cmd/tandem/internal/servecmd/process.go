@@ -49,6 +49,7 @@ type Options struct {
 	openMetrics      bool
 	similarity       string
 	pool             poolOptions
+	hooks            hookOptions
 	// Logger takes what the server logs.
 	Logger *slog.Logger
 }
@@ -70,6 +71,9 @@ func (o Options) check() error {
 		return term.Misuse("--similarity: %w", err)
 	}
 	if _, err := o.proxies(); err != nil {
+		return err
+	}
+	if _, err := o.hooks.allowed(); err != nil {
 		return err
 	}
 	if o.maxConnections < 1 || o.limits.Requests < 0 {

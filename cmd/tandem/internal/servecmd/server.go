@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/hooks"
 	"github.com/tandem-tune/tandem/web/ui"
 )
 
@@ -63,6 +64,7 @@ type server struct {
 	// forecasts is how many GPUs trials want, and will; autoscale acts on it.
 	forecasts *forecasting.Service
 	autoscale *autoscale.Service
+	hooks     *hooks.Service
 	// local makes tokens for who owns the data; nil: it cannot here.
 	local *localServer
 }
@@ -97,6 +99,9 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := s.revokeRuns(ctx); err != nil {
 		return fmt.Errorf("delete the tokens of a run that was killed: %w", err)
 	}
+	if err := s.openHooks(ctx); err != nil {
+		return err
+	}
 	return s.openForecasts(ctx)
 }
 
@@ -104,7 +109,7 @@ func (s *server) open(ctx context.Context) (err error) {
 func (s *server) handler() http.Handler {
 	proxies, _ := s.process.options.proxies() // which were checked
 	return api.New(api.Config{
-		Studies: api.All(s.studies), Artifacts: s.artifacts, Forecasts: s.forecasts, Healthy: s.store.Err, Ready: s.process.ready,
+		Studies: api.All(s.studies), Artifacts: s.artifacts, Forecasts: s.forecasts, Hooks: s.hooks, Healthy: s.store.Err, Ready: s.process.ready,
 		Config: guard.Config{
 			Tokens: s.store, Authenticator: s.authenticator, Audit: s.audit, UI: ui.Handler(), Hosts: s.process.hosts(), Proxies: proxies, PeerSecret: s.peerSecret,
 			Logger: s.process.options.Logger, Monitor: s.process.monitor, OpenMetrics: s.process.options.openMetrics, Limits: s.process.options.perSecond(),

@@ -1,0 +1,149 @@
+// Package hookcmd makes, lists, tests and deletes hooks: "tandem hook".
+package hookcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/hook"
+)
+
+// Command is "tandem hook".
+func Command() *cobra.Command {
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
+		Use:   "hook",
+		Short: "Say who is told what happens in studies",
+		Long: `Say who is told what happens in studies: a webhook, a Slack channel or a program.
+A study's file names hooks by "hooks", and "tandem study hooks" says what became
+of it. docs/hooks.md has the messages, and a receiver that checks signatures.`,
+	})
+	flags.Add(command)
+	command.AddCommand(createCommand(&flags), listCommand(&flags), testCommand(&flags), deleteCommand(&flags))
+	return command
+}
+
+func createCommand(flags *term.Flags) *cobra.Command {
+	var ask hook.HookRequest
+	var tell []string
+	command := &cobra.Command{
+		Use:   "create NAME [-- PROGRAM ARGUMENT...]",
+		Short: "Make a hook, and print the key of a webhook's signatures, this once",
+		Long: `Make a hook, and print the key of a webhook's signatures, this once. The URL is
+kept and never shown again; --url - reads it from standard input.
+
+A program is run by the server, without a shell, and reads the message from its
+standard input. It takes an admin's token, --all, and a server that was started
+with --allow-hook-program PROGRAM.`,
+		Example: `  tandem hook create team --url https://example.org/tandem
+  tandem hook create chat --kind slack --url - --all --tell done,failures <url.txt
+  tandem hook create pager --all --tell held -- /usr/local/bin/page tandem`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			ask.Name, ask.Command = args[0], args[1:]
+			if len(ask.Command) > 0 && !command.Flags().Changed("kind") {
+				ask.Kind = hook.Command
+			}
+			for _, one := range tell {
+				ask.Tell = append(ask.Tell, definition.Occasion(one))
+			}
+			if ask.URL == "-" {
+				read, err := term.ReadBounded("-", command.InOrStdin(), 4096)
+				if err != nil {
+					return err
+				}
+				ask.URL = strings.TrimSpace(string(read))
+			}
+			client, err := flags.Server.Open()
+			if err != nil {
+				return err
+			}
+			made, err := client.CreateHook(command.Context(), ask)
+			if err != nil {
+				return err
+			}
+			said := fmt.Sprintf("Hook %s tells %s\n", made.Name, format.Plain(made.To))
+			if made.Secret != "" {
+				said += fmt.Sprintf("Its key is shown this once: %s\n", made.Secret)
+			}
+			return term.SayAnswer(command.OutOrStdout(), flags.JSON, made, "%s", said)
+		},
+	}
+	set := command.Flags()
+	set.StringVar((*string)(&ask.Kind), "kind", string(hook.Webhook), "webhook, slack or command")
+	set.StringVar(&ask.URL, "url", "", "where a webhook or slack takes a POST; - reads it from standard input")
+	set.BoolVar(&ask.All, "all", false, "tell it of all your studies (an administrator's: of everybody's), not only of those that name it")
+	set.StringSliceVar(&tell, "tell", nil, "with --all: occasions, of new_best, done, failures, spent, held and limit (default all but limit)")
+	set.IntVar(&ask.Failures, "failures", 0, "with --all: after how many failed trials in a row; 0: 3")
+	set.Float64Var(&ask.Spent, "spent", 0, "with --all: at which share of a limit in stop; 0: 0.9")
+	return command
+}
+
+func listCommand(flags *term.Flags) *cobra.Command {
+	return term.List[hook.HookView]{
+		Short: "List the hooks; their URLs and keys are not shown", Example: `  tandem hook list`, Key: "hooks",
+		Get: func(client *rest.Client, ctx context.Context) ([]hook.HookView, error) { return client.Hooks(ctx) }, Print: printHooks,
+	}.Command(flags)
+}
+
+func printHooks(out io.Writer, hooks []hook.HookView) error {
+	if len(hooks) == 0 {
+		_, err := fmt.Fprintln(out, "There is no hook: tandem hook create makes one")
+		return err
+	}
+	rows := make([][]string, 0, len(hooks))
+	for _, one := range hooks {
+		of := "those that name it"
+		if one.All {
+			of = strings.Trim(strings.ReplaceAll(fmt.Sprint(one.Tell), " ", ", "), "[]") + " of all"
+		}
+		rows = append(rows, []string{one.Name, one.Owner, string(one.Kind), format.Plain(one.To), of, term.FormatTime(&one.Created, "")})
+	}
+	return term.Table(out, []string{"NAME", "OWNER", "KIND", "TO", "STUDIES", "CREATED"}, rows)
+}
+
+// onHook is a command on a hook that there is.
+func onHook(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, name string, out io.Writer) error) *cobra.Command {
+	command.Args = term.Arguments(1, "the name of a hook")
+	command.ValidArgsFunction = term.CompleteOne(&flags.Server, func(client *rest.Client, ctx context.Context) ([]hook.HookView, error) {
+		return client.Hooks(ctx)
+	}, func(one hook.HookView) string { return one.Name + "\t" + format.Plain(one.To) })
+	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+		return run(ctx, client, args[0], out)
+	})
+	return command
+}
+
+func testCommand(flags *term.Flags) *cobra.Command {
+	return onHook(flags, &cobra.Command{
+		Use: "test NAME", Short: "Tell a hook an example now, and say what it answers", Example: `  tandem hook test team`,
+	}, func(ctx context.Context, client *rest.Client, name string, out io.Writer) error {
+		outcome, err := client.TestHook(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !outcome.Told {
+			return fmt.Errorf("hook %s did not take the example: %s", name, format.Plain(outcome.Answer))
+		}
+		return term.SayAnswer(out, flags.JSON, outcome, "Hook %s took the example: %s\n", name, format.Plain(outcome.Answer))
+	})
+}
+
+func deleteCommand(flags *term.Flags) *cobra.Command {
+	return onHook(flags, &cobra.Command{
+		Use: "delete NAME", Short: "Delete a hook: it is told nothing more", Example: `  tandem hook delete team`,
+	}, func(ctx context.Context, client *rest.Client, name string, out io.Writer) error {
+		if err := client.DeleteHook(ctx, name); err != nil {
+			return err
+		}
+		return term.SayAnswer(out, flags.JSON, map[string]string{"deleted": name}, "Hook %s was deleted\n", format.Plain(name))
+	})
+}
