@@ -48,7 +48,6 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 	for want, call := range map[string]func(c *rest.Client) error{
 		"GET /healthz":                                                        func(c *rest.Client) error { return c.Health(ctx) },
 		"POST /api/v1/studies":                                                func(c *rest.Client) error { return failure(c.CreateStudy(ctx, []byte("{}"), "application/json")) },
-		"POST /api/v1/studies?dry_run=true":                                   func(c *rest.Client) error { return failure(c.DryRun(ctx, []byte("{}"), "application/json")) },
 		"GET /api/v1/studies":                                                 func(c *rest.Client) error { return failure(c.Studies(ctx)) },
 		"GET /api/v1/studies/a%20b%2Fc":                                       func(c *rest.Client) error { return failure(c.Study(ctx, "a b/c")) },
 		"POST /api/v1/studies/x/enqueue":                                      func(c *rest.Client) error { return failure(c.Enqueue(ctx, "x", protocol.EnqueueRequest{})) },

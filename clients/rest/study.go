@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -27,13 +26,6 @@ func (c StudyCalls) CreateWarm(ctx context.Context, file []byte, prior []protoco
 		Study json.RawMessage        `json:"study"`
 		Prior []protocol.Observation `json:"prior"`
 	}{file, prior})
-}
-
-// DryRun returns the plan of a study file and creates nothing.
-func (c StudyCalls) DryRun(ctx context.Context, file []byte, contentType string) (budget.Plan, error) {
-	return fetch[budget.Plan](ctx, c.caller, request{
-		method: http.MethodPost, path: path("studies"), query: "dry_run=true", contentType: contentType, body: file,
-	})
 }
 
 // Studies returns every study, the newest first.

@@ -50,12 +50,10 @@ const misspelt: Schemas["StudyFile"] = { name: "x", objective: misdirected, spac
 void misspelt;
 
 async function create(): Promise<Schemas["StudyView"]> {
-  const plan = must(await client.POST("/api/v1/studies", { params: { query: { dry_run: true } }, body: file }));
-  if (!("brackets" in plan)) throw new Error("a dry run is answered with its plan");
+  const { plan, faults } = must(await client.POST("/api/v1/preview", { body: file }));
+  if (!plan) throw new Error(`the study file has ${faults.length} faults`);
   console.log(`${plan.trials} trials, ${plan.epochs} epochs`);
-  const study = must(await client.POST("/api/v1/studies", { params: { header: once() }, body: file }));
-  if (!("id" in study)) throw new Error("a study is answered with itself");
-  return study;
+  return must(await client.POST("/api/v1/studies", { params: { header: once() }, body: file }));
 }
 
 /** Plays a worker until the study is over. */

@@ -69,9 +69,7 @@ func TestWhatMattersIsLogged(t *testing.T) {
 	}
 	s.secrets["alice"] = issued.Token
 	alice := s.as("alice")
-	if _, err := alice.DryRun(ctx, []byte(smallStudy), "application/yaml"); err != nil {
-		t.Fatal(err)
-	}
+	s.preview("application/yaml", smallStudy, "") // it creates nothing
 	view, err := alice.CreateStudy(ctx, []byte(smallStudy), "application/yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -201,7 +201,7 @@ func TestBodiesOfEverySizeArrive(t *testing.T) {
 	for _, size := range []int{1 << 10, 1 << 11, 1 << 15, 1 << 20} {
 		for _, size := range []int{size - 1, size, size + 1} {
 			body := smallStudy + "#" + strings.Repeat("x", size-len(smallStudy)-1)
-			ask := ask{method: "POST", path: "/api/v1/studies?dry_run=true", body: body, token: s.secrets[auth.Admin], header: map[string]string{"Content-Type": "application/yaml"}}
+			ask := ask{method: "POST", path: "/api/v1/preview", body: body, token: s.secrets[auth.Admin], header: map[string]string{"Content-Type": "application/yaml"}}
 			for what, got := range map[string]answer{"with its length": s.do(ask), "in chunks": s.doChunked(ask, &trickle{strings.NewReader(body)})} {
 				if size > 1<<20 {
 					got.problem(t, 413, problem.Exhausted)

@@ -108,7 +108,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	s := newStage(t)
 	const mebibyte = 1 << 20
 	for _, c := range []struct{ path, kind string }{
-		{"/api/v1/studies", "application/yaml"}, {"/api/v1/studies?dry_run=true", "application/json"},
+		{"/api/v1/studies", "application/yaml"}, {"/api/v1/preview", "application/json"},
 		{"/api/v1/leases", "application/json"}, {"/api/v1/session", "application/json"}, {"/api/v1/studies/x/stop", "application/json"},
 	} {
 		s.admin("POST", c.path, strings.Repeat(" ", mebibyte+1), "Content-Type", c.kind).problem(t, 413, problem.Exhausted)
@@ -117,7 +117,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	endless := ask{method: "POST", path: "/api/v1/studies", token: s.secrets[auth.Admin], header: map[string]string{"Content-Type": "application/yaml"}}
 	s.doChunked(endless, struct{ io.Reader }{strings.NewReader(strings.Repeat("#", 3*mebibyte))}).problem(t, 413, problem.Exhausted)
 	exact := smallStudy + strings.Repeat("#", mebibyte-len(smallStudy))
-	if got := s.admin("POST", "/api/v1/studies?dry_run=true", exact, "Content-Type", "application/yaml"); got.status != 200 {
+	if got := s.admin("POST", "/api/v1/preview", exact, "Content-Type", "application/yaml"); got.status != 200 {
 		t.Fatalf("a body at the limit: %d %.300s", got.status, got.body)
 	}
 }

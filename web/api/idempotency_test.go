@@ -33,7 +33,7 @@ func TestSameKeyGetsTheSameAnswer(t *testing.T) {
 	}
 	for name, other := range map[string]ask{
 		"another body":  {method: "POST", path: "/api/v1/studies", body: smallStudy + "\n# more"},
-		"another query": {method: "POST", path: "/api/v1/studies?dry_run=true", body: smallStudy},
+		"another query": {method: "POST", path: "/api/v1/studies?like=small", body: smallStudy},
 		"another path":  {method: "POST", path: "/api/v1/studies/small/stop"},
 	} {
 		other.token, other.header = s.secrets[auth.Admin], map[string]string{"Content-Type": "application/yaml", "Idempotency-Key": "one"}

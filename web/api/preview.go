@@ -39,14 +39,13 @@ func (s studyAPI) preview(ctx context.Context, input *previewInput) (*jsonAnswer
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.plan(ctx, def, &createInput{Like: input.Like, Workers: input.Workers})
+	plan, err := s.plan(ctx, def, input)
 	reply.Body.Plan = &plan
 	return reply, err
 }
 
 func describePreview(operation *huma.Operation, _ huma.Registry) {
-	operation.Description = "The body is a study file, in YAML or JSON. Nothing is created. A file with faults is answered with them, for editors that ask while it is written; " +
-		"create-study with dry_run=true refuses it instead."
+	operation.Description = "The body is a study file, in YAML or JSON. Nothing is created. A file with faults is answered with them, for editors that ask while it is written."
 	// The file is checked by its own parser, which names every fault at once.
 	operation.SkipValidateBody = true
 	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{

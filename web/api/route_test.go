@@ -93,7 +93,7 @@ func newRouteFuzzer(t *testing.T, seed, round uint64) *routeFuzzer {
 	f.known = map[string][]any{
 		"study": {study, "small"}, "worker": {workerID}, "id": {workerID}, "trial": {study + "-0", study + "-1"}, "trial_id": {study + "-0"},
 		"number": {0.0, 1.0}, "lease_epoch": {1.0, 2.0}, "epoch": {1.0, 2.0, 3.0}, "sha256": {hashOf([]byte(blob))}, "artifact": {hashOf([]byte(blob))},
-		"bytes": {float64(len(blob))}, "wait_seconds": {0.0, 0.01}, "dry_run": {true, false}, "scope": {"worker", "viewer"}, "link": {"none"}, "add_tags": {[]any{"baseline"}}, "token": {"none", s.secrets[auth.Viewer]},
+		"bytes": {float64(len(blob))}, "wait_seconds": {0.0, 0.01}, "scope": {"worker", "viewer"}, "link": {"none"}, "add_tags": {[]any{"baseline"}}, "token": {"none", s.secrets[auth.Viewer]},
 		"metrics": {map[string]any{"loss": 0.5}, map[string]any{"loss": "NaN"}}, "outcome": {"budget_reached", "failed", "given_back"},
 		"offset": {0.0, 7.0}, "limit": {1.0, 10.0, 1000.0}, "configurations": {[]any{map[string]any{"rate": 0.1, "kind": "sgd"}}},
 	}

@@ -59,7 +59,7 @@ func (s *server) routes() []route {
 		{"GET", prefix + "/tokens", guard.Admins, 200, guard.Call, "list-tokens", "List the tokens", handle(s, accessAPI{s}.listTokens), nil},
 		{"DELETE", prefix + "/tokens/{token}", guard.Admins, 204, guard.Secret, "delete-token", "Delete a token and its sessions", handle(s, remove[tokenRef](s.Authenticator.Delete)), nil},
 
-		{"POST", prefix + "/studies", guard.Owners, 201, guard.StudyFile, "create-study", "Create a study, or preview its plan", handle(s, studyAPI{s}.createStudy), describeCreate},
+		{"POST", prefix + "/studies", guard.Owners, 201, guard.StudyFile, "create-study", "Create a study", handle(s, studyAPI{s}.createStudy), describeCreate},
 		{"GET", prefix + "/studies", guard.Readers, 200, guard.Call, "list-studies", "List the studies, the newest first", handle(s, studyAPI{s}.listStudies), nil},
 		{"GET", studyPath, guard.Guests, 200, guard.Call, "get-study", "Get a study by id or name", handle(s, ofNamed[StudyRef](s.studies.Study)), nil},
 		{"DELETE", studyPath, guard.Owners, 204, guard.Call, "delete-study", "Delete a study and everything of it", handle(s, studyAPI{s}.deleteStudy), nil},
@@ -156,11 +156,10 @@ func (r route) guarded() guard.Route {
 	}
 }
 
-// routine reports whether a request needs no entry in the audit log: a plan that is
-// only shown, or the checkpoint of a trial that a worker holds, which the study's events
-// name.
-func (r route) routine(asked *http.Request, token auth.Token) bool {
-	return r.path == blobPath && token.Scope == auth.Worker || r.id == "create-study" && asked.URL.RawQuery == "dry_run=true"
+// routine reports whether a request needs no entry in the audit log: one for the
+// checkpoint of a trial that a worker holds, which the study's events name.
+func (r route) routine(_ *http.Request, token auth.Token) bool {
+	return r.path == blobPath && token.Scope == auth.Worker
 }
 
 // registration makes huma serve an operation.

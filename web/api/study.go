@@ -31,18 +31,10 @@ type studyList struct {
 
 type createInput struct {
 	ContentType string `header:"Content-Type" hidden:"true"`
-	DryRun      bool   `query:"dry_run" doc:"answer the plan and create nothing"`
-	Like        string `query:"like" maxLength:"200" doc:"with dry_run: an earlier study, whose pace the plan's costs are estimated by"`
-	Workers     int    `query:"workers" default:"1" minimum:"1" maximum:"1000000" doc:"with dry_run: how many trials are trained at once"`
 	RawBody     []byte `contentType:"application/yaml"`
 }
 
-type createAnswer struct {
-	Status int
-	Body   any
-}
-
-func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createAnswer, error) {
+func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*jsonAnswer[protocol.StudyView], error) {
 	format, err := formatOf(input.ContentType)
 	if err != nil {
 		return nil, err
@@ -60,10 +52,6 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createA
 	if err != nil {
 		return nil, err
 	}
-	if input.DryRun {
-		plan, err := s.plan(ctx, def, input)
-		return &createAnswer{Status: http.StatusOK, Body: plan}, err
-	}
 	if err := s.hooks.Check(ctx, def); err != nil {
 		return nil, err
 	}
@@ -72,11 +60,11 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*createA
 		return nil, err
 	}
 	s.ReportAudit(ctx, s.AuditMade(ctx, "study "+view.ID, view.Owner+":"+view.Name))
-	return &createAnswer{Status: http.StatusCreated, Body: view}, nil
+	return &jsonAnswer[protocol.StudyView]{Body: view}, nil
 }
 
 // plan previews the study, with its costs as far as they can be known.
-func (s studyAPI) plan(ctx context.Context, def definition.Definition, input *createInput) (budget.Plan, error) {
+func (s studyAPI) plan(ctx context.Context, def definition.Definition, input *previewInput) (budget.Plan, error) {
 	var pace budget.Pace
 	if input.Like != "" {
 		view, err := s.studies.Study(ctx, input.Like)
@@ -107,7 +95,7 @@ func formatOf(contentType string) (studyfile.Format, error) {
 }
 
 func describeCreate(operation *huma.Operation, registry huma.Registry) {
-	operation.Description = "The body is a study file, in YAML or JSON: see docs/study-file.md. With dry_run=true the answer is its plan. " +
+	operation.Description = "The body is a study file, in YAML or JSON: see docs/study-file.md; preview-study checks it and creates nothing. " +
 		"To begin with results that were measured elsewhere, send {study, prior} (or {study_file, prior}, with the YAML as text) instead."
 	mostPrior := protocol.MaxPrior
 	// The file is checked by its own parser, which names every fault at once.
@@ -122,10 +110,6 @@ func describeCreate(operation *huma.Operation, registry huma.Registry) {
 			}, Required: []string{"prior"}},
 		}}},
 	}}
-	operation.Responses["200"] = &huma.Response{Description: "The plan; nothing was created", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: openapi.SchemaOf[budget.Plan](registry)}}}
-	operation.Responses["201"] = &huma.Response{Description: "The study", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: openapi.SchemaOf[protocol.StudyView](registry)}}}
 }
 
 func (s studyAPI) listStudies(ctx context.Context, _ *nothing) (*jsonAnswer[studyList], error) {

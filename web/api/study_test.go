@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -18,18 +17,11 @@ func TestStudyLivesThroughTheClient(t *testing.T) {
 	s := newStage(t)
 	ctx, client := t.Context(), s.client(auth.Admin)
 
-	plan, err := client.DryRun(ctx, []byte(smallStudy), "application/yaml")
-	if err != nil || plan.Trials != 4 || len(plan.Stages) == 0 {
-		t.Fatalf("plan %+v: %v", plan, err)
-	}
-	if list, err := client.Studies(ctx); err != nil || len(list) != 0 {
-		t.Fatalf("a dry run created %v: %v", list, err)
-	}
 	view := s.create()
 	if view.Name != "small" || view.Status != protocol.StudyRunning || len(view.Rungs) == 0 {
 		t.Fatalf("created %+v", view)
 	}
-	_, err = client.CreateStudy(ctx, []byte(smallStudy), "application/yaml")
+	_, err := client.CreateStudy(ctx, []byte(smallStudy), "application/yaml")
 	if !problem.Is(err, problem.Conflict) {
 		t.Fatalf("the same name again: %v", err)
 	}
@@ -161,10 +153,8 @@ func TestStudyFileNeedsAKnownContentType(t *testing.T) {
 		s.admin("POST", "/api/v1/studies", smallStudy, "Content-Type", kind).problem(t, 415, problem.Invalid)
 	}
 	for _, kind := range []string{"application/yaml; charset=utf-8", "text/yaml", "Application/X-YAML"} {
-		got := s.admin("POST", "/api/v1/studies?dry_run=true", smallStudy, "Content-Type", kind)
-		var plan budget.Plan
-		if err := json.Unmarshal(got.body, &plan); err != nil || got.status != 200 || plan.Trials != 4 {
-			t.Errorf("%s: %d %s", kind, got.status, got.body)
+		if got := s.preview(kind, smallStudy, ""); got.Plan == nil || got.Plan.Trials != 4 {
+			t.Errorf("%s: %+v", kind, got)
 		}
 	}
 }

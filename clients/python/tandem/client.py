@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 from urllib.parse import quote, urlsplit
 
-from .errors import ConflictError
+from .errors import ConflictError, from_problem
 from .transport import Body, Request, Transport
 from .version import VERSION
 from .warm import WarmStart, objectives_of, observations, read
@@ -99,8 +99,13 @@ class Client:
     def preview(self, definition: Definition) -> Mapping[str, Any]:
         """The plan of a study: its rungs and what it may spend. Nothing is stored."""
         body, _ = _body(definition)
-        path = self.path("studies") + "?dry_run=true"
-        plan: Mapping[str, Any] = self.transport.send(Request("POST", path, "preview the study", body))
+        what = "preview the study"
+        found = self.transport.send(Request("POST", self.path("preview"), what, body))
+        faults = found["faults"]
+        if faults:
+            told = f"the study has {len(faults)} fault{'s' if len(faults) > 1 else ''}"
+            raise from_problem(422, {"code": "invalid", "detail": told, "errors": faults}, what)
+        plan: Mapping[str, Any] = found["plan"]
         return plan
 
     def study(self, name: str) -> Study:

@@ -110,7 +110,12 @@ class FakeServer:
 
     # Studies
 
-    def create(self, call: Call, query: Optional[dict[str, str]] = None) -> tuple[int, Any]:
+    def preview(self, call: Call) -> tuple[int, Any]:
+        if call.content_type == "application/json" and "space" not in call.json:
+            return 200, {"faults": [{"path": "space", "message": "is missing"}]}
+        return 200, {"plan": {"rungs": [{"index": i} for i in range(len(self.ladder))]}, "faults": []}
+
+    def create(self, call: Call) -> tuple[int, Any]:
         if call.content_type == "application/json":
             definition = call.json
             if "prior" in definition:
@@ -122,8 +127,6 @@ class FakeServer:
             fault = {"path": "space", "message": "is missing"}
             low = {"path": "budget.eta", "message": "must be at least 2", "value": 1, "line": 7}
             raise Problem(422, "invalid", "the study has 2 faults", errors=[fault, low])
-        if query and query.get("dry_run") == "true":
-            return 200, {"rungs": [{"index": i} for i in range(len(self.ladder))]}
         if any(s["name"] == definition["name"] for s in self.studies.values()):
             raise Problem(409, "conflict", f"there is a study named {definition['name']}")
         study = {"id": f"s{len(self.studies) + 1}", "name": definition["name"], "owner": "alice", "status": "running"}
@@ -341,6 +344,7 @@ class FakeServer:
 _STUDY = "/api/v1/studies/([^/]+)"
 _ROUTES = [
     ("/api/v1/studies", "POST", "create"),
+    ("/api/v1/preview", "POST", "preview"),
     ("/api/v1/studies", "GET", "list_studies"),
     (_STUDY, "GET", "study"),
     (_STUDY, "DELETE", "delete"),

@@ -86,6 +86,8 @@ def test_finding_studies(client: tandem.Client) -> None:
 
 def test_a_preview_stores_nothing(client: tandem.Client) -> None:
     assert client.preview(DEFINITION) == {"rungs": [{"index": 0}]}
+    with pytest.raises(tandem.InvalidError, match="preview the study: the study has 1 fault\n  space: is missing"):
+        client.preview({"name": "broken"})
     assert client.studies() == []
 
 
