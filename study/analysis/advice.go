@@ -81,9 +81,16 @@ func ofRange(s space.Space, one advice.Piece, rung int) protocol.AdvicePiece {
 	piece.Rung = &rung
 	piece.Found = fmt.Sprintf("The best trials lie at the %s end of %s.", end, one.Parameter)
 	piece.Do = fmt.Sprintf("If %s can be %s %s, start a new study like this one with a wider range, which begins with these results.", one.Parameter, bound, last)
-	piece.Evidence = fmt.Sprintf("%d of %s from %s to %s are among the best %d, and %d of %d others. Rank correlation over the %d drawn without a model: %.2f; probability by chance: %.3f.",
-		one.Hits, format.Count(one.Inside, "trial"), format.Value(piece.Low), format.Value(piece.High), one.Hits+one.Misses, one.Misses, one.Outside, one.Drawn, one.Rank, one.Chance)
+	piece.Evidence = fmt.Sprintf("%d of %s from %s to %s are among the best %d, and %d of %d others. Rank correlation over the %d drawn without a model: %.2f; probability by chance: %s.",
+		one.Hits, format.Count(one.Inside, "trial"), format.Value(piece.Low), format.Value(piece.High), one.Hits+one.Misses, one.Misses, one.Outside, one.Drawn, one.Rank, byChance(one.Chance))
 	return piece
+}
+
+func byChance(chance float64) string {
+	if chance < 0.001 {
+		return "below 0.001"
+	}
+	return fmt.Sprintf("%.3f", chance)
 }
 
 // edge is the bound at an end of the parameter's range.
@@ -130,8 +137,8 @@ func failures(s space.Space, trials []trial.Trial) []protocol.AdvicePiece {
 		}
 		piece.Found = fmt.Sprintf("Trials fail where %s.", where)
 		piece.Do = fmt.Sprintf("Read the log of trial %d. If it is the value's fault, leave these values out of a new study.", number)
-		piece.Evidence = fmt.Sprintf("%d of %s there failed, and %d of %d others, all drawn without a model; probability by chance: %.3f.",
-			one.Hits, format.Count(one.Inside, "trial"), one.Misses, one.Outside, one.Chance)
+		piece.Evidence = fmt.Sprintf("%d of %s there failed, and %d of %d others, all drawn without a model; probability by chance: %s.",
+			one.Hits, format.Count(one.Inside, "trial"), one.Misses, one.Outside, byChance(one.Chance))
 		pieces = append(pieces, piece)
 	}
 	return pieces
