@@ -26,15 +26,6 @@ type Clustering struct {
 	Inertia float64
 }
 
-// Sizes counts the points of each cluster.
-func (c Clustering) Sizes() []int {
-	sizes := make([]int, len(c.Centroids))
-	for _, label := range c.Labels {
-		sizes[label]++
-	}
-	return sizes
-}
-
 // clustering makes means, order and inertia of labels, which may have gaps.
 func clustering(points [][]float64, labels []int) Clustering {
 	sums, sizes := map[int][]float64{}, map[int]int{}

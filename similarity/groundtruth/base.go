@@ -47,9 +47,6 @@ func New(store Store, method similarity.Grouping) *Base {
 	return &Base{store: store, method: method, types: make(map[string]*Machine)}
 }
 
-// Method is how records are grouped where a study names no method.
-func (b *Base) Method() similarity.Grouping { return b.method }
-
 // Machine returns what is known of the type of machine, and reads it from the
 // store if need be.
 func (b *Base) Machine(ctx context.Context, name string) (*Machine, error) {

@@ -31,7 +31,6 @@ const (
 // Expression is a formula over named numbers, ready to be computed. It is safe
 // for concurrent use.
 type Expression struct {
-	text    string
 	names   []string
 	program *vm.Program
 }
@@ -69,7 +68,7 @@ func Compile(text string) (Expression, error) {
 	if err != nil {
 		return Expression{}, problem.New(problem.Invalid, "cannot be computed: %s", inWords(err))
 	}
-	return Expression{text: text, names: names, program: program}, nil
+	return Expression{names: names, program: program}, nil
 }
 
 // inWords is the first line of the library's message, with its place.
@@ -80,9 +79,6 @@ func inWords(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return first
 }
-
-// Text is the formula as it was written.
-func (e Expression) Text() string { return e.text }
 
 // Names are the numbers it needs, sorted.
 func (e Expression) Names() []string { return e.names }

@@ -85,36 +85,3 @@ func (g Grid) All() iter.Seq[Configuration] {
 		}
 	}
 }
-
-// Size is how many configurations the space has: +Inf as soon as a float
-// without a step is in it. Conditions and forbidden combinations are counted
-// exactly up to [MaxGrid] combinations; beyond, the number is an upper bound
-// and exact is false. The space must be valid.
-func (s Space) Size() (size float64, exact bool) {
-	size = 1
-	restricted := len(s.Forbidden) > 0
-	for _, p := range s.Parameters {
-		n := float64(len(p.Values))
-		if !p.discrete() {
-			n = newScale(p).count
-		}
-		if n == 0 {
-			return math.Inf(1), true
-		}
-		size *= n
-		restricted = restricted || len(p.When) > 0
-	}
-	if !restricted {
-		return size, true
-	}
-	// As many points as the largest lattice has values: the grid is the space.
-	whole, err := s.Grid(MaxGrid)
-	if err != nil {
-		return size, false
-	}
-	n := 0.0
-	for range whole.All() {
-		n++
-	}
-	return n, true
-}

@@ -1,7 +1,6 @@
 package space_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -93,28 +92,4 @@ func TestGridHasNoDuplicates(t *testing.T) {
 			seen[c.Key()] = true
 		}
 	})
-}
-
-func TestSize(t *testing.T) {
-	finite := network()
-	finite.Parameters = finite.Parameters[1:]
-	plain := space.Space{Parameters: finite.Parameters[3:]}
-	large := network()
-	large.Parameters[0].Step = 1e-6
-	cases := []struct {
-		name  string
-		space space.Space
-		size  float64
-		exact bool
-	}{
-		{"a float is infinite", network(), math.Inf(1), true},
-		{"conditions are counted", finite, 4*3*4 + 2*4, true},
-		{"no conditions", plain, 4, true},
-		{"an upper bound", large, 99_901 * 2 * 4 * 3 * 4, false},
-	}
-	for _, c := range cases {
-		if size, exact := c.space.Size(); size != c.size || exact != c.exact {
-			t.Errorf("%s: got %v, %v", c.name, size, exact)
-		}
-	}
 }

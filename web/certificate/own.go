@@ -93,13 +93,6 @@ func (o *Own) Fingerprint() string { return Fingerprint(o.authority) }
 // AuthorityExpires is when the clients need another file.
 func (o *Own) AuthorityExpires() time.Time { return o.authority.NotAfter }
 
-// Authorities trusts this authority and nobody else.
-func (o *Own) Authorities() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(o.authority)
-	return pool
-}
-
 // Certificate returns the certificate to show, and makes the next one when a
 // third of its life is left.
 func (o *Own) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
