@@ -1,11 +1,14 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // TestAStudyThatIsOverGoesOnWhenItIsExtended runs a study to its end, kills the server,
@@ -51,5 +54,44 @@ func TestAStudyThatIsOverGoesOnWhenItIsExtended(t *testing.T) {
 	}
 	if got := cli(t, nil, "verify", at.data); got.code != 0 {
 		t.Errorf("verify: %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// TestFailedTrialsAreTriedAgain lets all trials of a study fail, mends their script and
+// retries them: the study that had failed goes on, and is completed.
+func TestFailedTrialsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "retried", "epochs, epochs: {min: 1, max: 1}, eta: 3", "0.01", 2)
+	s.rewrite("train.py", "mended.py")
+	at := newSite(t)
+	at.must("study", "create", s.file)
+	at.worker()
+	shown := func() protocol.StudyView {
+		return read[protocol.StudyView](t, at.must("study", "show", s.name, "--json"))
+	}
+	until(t, "the study's end", func() bool { return shown().Status.Over() })
+	if view := shown(); view.Status != protocol.StudyFailed || view.Progress.Trials[trial.Failed] != 2 {
+		t.Fatalf("the study is %s, with %v", view.Status, view.Progress.Trials)
+	}
+	folder := filepath.Dir(s.file)
+	if err := os.Rename(filepath.Join(folder, "train.py"), filepath.Join(folder, "mended.py")); err != nil {
+		t.Fatal(err)
+	}
+	if text := at.must("study", "retry", s.name, "--failed"); text != "Study retried is running, with 2 of 4 trials created\n" {
+		t.Fatalf("retry says:\n%s", text)
+	}
+	until(t, "the study's second end", func() bool { return shown().Status.Over() })
+	view := shown()
+	if view.Status != protocol.StudyCompleted || view.Progress.Trials[trial.Failed] != 2 || view.Progress.Trials[trial.Completed] != 2 {
+		t.Fatalf("the study is %s, with %v", view.Status, view.Progress.Trials)
+	}
+	for number, of := range map[string]int{"2": 0, "3": 1} {
+		again := read[protocol.TrialDetail](t, at.must("study", "trial", s.name, number, "--json")).Trial
+		if again.RetryOf == nil || *again.RetryOf != of {
+			t.Errorf("trial %s retries %v, not trial %d", number, again.RetryOf, of)
+		}
+	}
+	if none := at.cli("study", "retry", s.name, "--failed"); none.code != 1 || !strings.Contains(none.stderr, "no trial of study retried is left to retry") {
+		t.Errorf("a second retry: exit code %d, %s", none.code, none.stderr)
 	}
 }
