@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/hook"
 )
 
 const priorityFile = `
@@ -40,7 +42,12 @@ func tryPriorities(t *testing.T, s *stage, browser context.Context) {
 		h.train(lease, 0.5)
 	}
 	later(6 * time.Second)
+	told := hook.HookRequest{Hook: definition.Hook{Name: "team"}, Kind: hook.Slack, URL: "https://example.org/hidden", All: true}
+	if _, err := s.hooks.Create(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
 	p := s.enter(browser, "/studies/patient")
+	p.seeText("#hooks-facts", "0 messages told")
 	p.seeText("#deflation-facts", "10")
 	p.seeText("#deflation-why", "10% of the data is left out: trials of priority 5 took ")
 	p.seeText("#deflation-why", "4 s in the mean is wanted")

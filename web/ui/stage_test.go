@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/hooks"
 	"github.com/tandem-tune/tandem/web/ui"
 )
 
@@ -54,6 +55,7 @@ type stage struct {
 	clock   *clock
 	store   *memory.Store
 	studies *study.Service
+	hooks   *hooks.Service
 	url     string
 	tokens  map[auth.Scope]string
 
@@ -80,6 +82,11 @@ func newStage(t *testing.T) *stage {
 	if err := s.studies.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	var err error
+	s.hooks, err = hooks.New(t.Context(), hooks.Options{Now: s.clock.now, Logger: slog.New(slog.DiscardHandler), Store: s.store, Newest: s.studies.Newest})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, scope := range []auth.Scope{auth.Admin, auth.User, auth.Viewer} {
 		secret, _, err := auth.Issue(t.Context(), s.store, auth.Request{Name: "browser", Scope: scope})
 		if err != nil {
@@ -92,7 +99,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	handler := api.New(api.Config{
-		Studies: api.All(s.studies), Artifacts: artifacts, Forecasts: &s.foreseen,
+		Studies: api.All(s.studies), Artifacts: artifacts, Forecasts: &s.foreseen, Hooks: s.hooks,
 		Config: guard.Config{Tokens: s.store, UI: pages(), Logger: slog.New(slog.DiscardHandler)},
 	})
 	s.server = httptest.NewUnstartedServer(s.breakable(handler))
