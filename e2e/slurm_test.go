@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,8 +48,9 @@ shapes:
 
 // TestSlurmRunsStudies: on a real Slurm a user writes "tandem launch slurm" and nothing
 // else. Workers start when trials wait, and end when none do; a trial whose worker is
-// preempted or whose node dies says so and goes on; a node without its GPUs is told; no token is in
-// anything that Slurm keeps.
+// preempted or whose node dies says so and goes on; a node without its GPUs is told. Each
+// worker has a token of its own, which is in nothing that Slurm keeps, and in no argument
+// or variable of a process.
 func TestSlurmRunsStudies(t *testing.T) {
 	t.Parallel()
 	slurm := cluster.StartSlurm(t)
@@ -64,17 +64,14 @@ func TestSlurmRunsStudies(t *testing.T) {
 		return path
 	}
 	write("train.sh", clusterScript)
-	token := regexp.MustCompile(`tandem_user_\S+`).FindString(at.must("token", "create", "--scope", "user", "--name", "ann"))
-	private := filepath.Join(place, "private")
-	if err := os.Mkdir(private, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	tokenFile := write("private/token", token)
+	token := strings.TrimSpace(at.must("token", "create", "--scope", "launcher", "--name", "ann"))
+	user := strings.TrimSpace(at.must("token", "create", "--scope", "user", "--name", "ann"))
+	tokenFile := write("token", token)
 	shapes := write("shapes.yaml", fmt.Sprintf(clusterShapes, t.TempDir()))
 	line := []string{"launch", "slurm", "--server", at.server.URL, "--token-file", tokenFile, "--shapes", shapes, "--logs", filepath.Join(place, "logs"),
 		"--every", "1s", "--idle", "8s", "--binary", binary, "--", "--probe", "never"}
 	line = append(line, opened(t)...)
-	at.token = token
+	at.token = user
 	create := func(name, more string) {
 		at.must("study", "create", write(name+".yaml", fmt.Sprintf(clusterStudy, place, name, more)))
 	}
@@ -106,10 +103,13 @@ func TestSlurmRunsStudies(t *testing.T) {
 		}
 	})
 	until(t, "a trial on each node", func() bool { return slices.Equal(leased("first"), []string{"n1", "n2"}) })
+	if waiting, err := os.ReadDir(filepath.Join(place, "logs", "enrolments-tandem")); err != nil || len(waiting) > 0 {
+		t.Errorf("enrolments that were used are left: %v, %v", waiting, err)
+	}
 	if all := jobs("all"); len(all) != 2 || !strings.HasSuffix(all[0], "_0") || !strings.HasSuffix(all[1], "_1") {
 		t.Errorf("two trials made the jobs %v, want one array of two", all)
 	}
-	noToken(t, token, slurm.Folder)
+	noToken(t, token, slurm.Folder, launcher.PID())
 
 	write("go1", "")
 	until(t, "an epoch of each trial", func() bool {
@@ -140,13 +140,27 @@ func TestSlurmRunsStudies(t *testing.T) {
 	until(t, "the shape to be held", func() bool {
 		return strings.Contains(launcher.Output(), "second waits: no more workers of the shape gpu")
 	})
-	noToken(t, token, slurm.Folder)
+	noToken(t, token, slurm.Folder, launcher.PID())
 }
 
-// noToken fails if the secret is in a file of the folder.
-func noToken(t *testing.T, token, folder string) {
+// noToken fails if the launcher's token, or one that was had with it, is in a file of the
+// folder, or in what processes but the launcher were started with.
+func noToken(t *testing.T, token, folder string, launcher int) {
 	t.Helper()
-	secret := []byte(token[len(token)-20:])
+	secret := []byte("_" + strings.Split(token, "_")[2]) // all of them have its id
+	for _, pattern := range []string{"/proc/[0-9]*/cmdline", "/proc/[0-9]*/environ"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Errorf("there are %d processes, %v", len(paths), err)
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			own := strings.HasPrefix(path, fmt.Sprintf("/proc/%d/", launcher))
+			if err == nil && bytes.Contains(content, secret) != own && (!own || strings.HasSuffix(path, "environ")) {
+				t.Errorf("%s holds a token: %v; of the launcher: %v", path, !own, own)
+			}
+		}
+	}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return nil //nolint:nilerr // files of jobs that end come and go

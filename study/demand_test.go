@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	launching "github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
@@ -173,7 +174,7 @@ func TestWantedIsWhatNewWorkersWouldRun(t *testing.T) {
 		w.ctx = access.WithCaller(admin, access.Caller{Owner: "alice", Sight: access.Own, Holder: "user:alice"})
 		created := w.create(named("huge", "resources: {gpus: 8}", "parallel: 30")...)
 		w.rack("worker-rack", 2, 4)
-		want := protocol.WantedStudy{Study: "huge", StudyID: created.ID, Trials: 27, GPUs: 8}
+		want := launching.WantedStudy{Study: "huge", StudyID: created.ID, Trials: 27, GPUs: 8}
 		got, err := w.service.Wanted(w.ctx)
 		if err != nil || len(got.Studies) != 1 || got.Studies[0] != want {
 			t.Errorf("wanted is %+v, %v, want %+v", got, err, want)

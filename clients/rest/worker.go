@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
 // Register introduces a worker; again with the same id is harmless.
@@ -46,6 +47,6 @@ func (c PoolCalls) Pool(ctx context.Context) (protocol.Pool, error) {
 }
 
 // PoolWanted says what studies would start now if there were workers for it.
-func (c PoolCalls) PoolWanted(ctx context.Context) (protocol.PoolWanted, error) {
-	return get[protocol.PoolWanted](ctx, c.caller, path("pool", "wanted"), "")
+func (c PoolCalls) PoolWanted(ctx context.Context) (crew.PoolWanted, error) {
+	return get[crew.PoolWanted](ctx, c.caller, path("pool", "wanted"), "")
 }

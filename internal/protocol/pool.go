@@ -114,21 +114,3 @@ type Wait struct {
 	Cause  WaitCause `json:"cause" enum:"parallel,quota,reservation,unfit,busy,gang,unsuited,drained,preemption,excluded"`
 	Reason string    `json:"reason"`
 }
-
-// PoolWanted is what studies would start now if there were workers for it.
-type PoolWanted struct {
-	Studies []WantedStudy `json:"studies"`
-}
-
-// WantedStudy is what one study would start, as far as its own bounds and its owner's
-// quota leave.
-type WantedStudy struct {
-	Study   string `json:"study"`
-	StudyID string `json:"study_id"`
-	// Trials is how many could start now, beside those that run, each with at least
-	// so many GPUs, cores and bytes of memory; 0: the study does not ask for any.
-	Trials      int   `json:"trials" doc:"trials that could start now, beside those that run"`
-	GPUs        int   `json:"gpus,omitempty" doc:"whole GPUs that each needs; 1 for a share of one"`
-	Cores       int   `json:"cores,omitempty" doc:"cores that each asks for"`
-	MemoryBytes int64 `json:"memory_bytes,omitempty" doc:"memory that each asks for"`
-}

@@ -16,7 +16,7 @@ func (s *Store) InsertToken(ctx context.Context, token access.Token) error {
 	return s.writer.Do(ctx, func(run *session) error {
 		run.do(unless(record.TokenTaken(token.ID), nil),
 			"INSERT INTO token (id, name, scope, worker, hash, created, expires, used, study) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-			token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires), formatOptional(token.Used), token.Study)
+			token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created), formatOptional(token.Expires), formatOptional(token.Used), token.Subject)
 		return nil
 	})
 }
@@ -77,7 +77,7 @@ func scanToken(row pgx.CollectableRow) (access.Token, error) {
 	var hash []byte
 	var scope, created string
 	var expires, used *string
-	err := row.Scan(&one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study)
+	err := row.Scan(&one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Subject)
 	if err != nil {
 		return one, err
 	}

@@ -22,7 +22,7 @@ func (s *Store) InsertToken(ctx context.Context, token access.Token) error {
 		}
 		err = session.exec("INSERT INTO token (position, id, name, scope, worker, hash, created, expires, used, study, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			dbfile.Row("token", position, token.ID, token.Name, string(token.Scope), token.Worker, token.Hash[:], record.FormatTime(token.Created),
-				formatOptional(token.Expires), formatOptional(token.Used), token.Study)...)
+				formatOptional(token.Expires), formatOptional(token.Used), token.Subject)...)
 		if dbfile.Taken(err) {
 			return record.TokenTaken(token.ID)
 		}
@@ -107,10 +107,10 @@ func scanToken(rows *sql.Rows) (one access.Token, sum int64, err error) {
 	var scope, created string
 	var hash []byte
 	var expires, used *string
-	if err = dbfile.Columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Study, &sum); err != nil {
+	if err = dbfile.Columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Subject, &sum); err != nil {
 		return one, sum, err
 	}
-	computed := dbfile.Checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used), one.Study)
+	computed := dbfile.Checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used), one.Subject)
 	if err = dbfile.Prove("token", sum, computed, one.ID); err != nil {
 		return one, sum, err
 	}

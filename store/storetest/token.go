@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -25,7 +26,7 @@ func tokenRoundTrip(t *testing.T, f fixture) {
 	ctx := t.Context()
 	expiring, lasting := sampleToken("t1", 0), sampleToken("t2", 1)
 	expiring.Expires, lasting.Scope, lasting.Name = pointer(moment(30)), access.Admin, ""
-	expiring.Worker, expiring.Used, expiring.Study = "rack ☃", pointer(moment(20)), "s1 ☃"
+	expiring.Worker, expiring.Used, expiring.Subject = "rack ☃", pointer(moment(20)), "s1 ☃"
 	for _, want := range []access.Token{expiring, lasting} {
 		_, err := f.store.Token(ctx, want.ID)
 		wantCode(t, "Token before it is there", err, problem.NotFound)
@@ -68,6 +69,25 @@ func tokenBinding(t *testing.T, f fixture) {
 		if err := f.store.BindToken(ctx, "t1", "rack 1"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Of those who want one at the same time, one gets it: an enrolment is used once.
+	if err := f.store.InsertToken(ctx, sampleToken("t3", 0)); err != nil {
+		t.Fatal(err)
+	}
+	outcomes := make(chan error, 4)
+	for i := range cap(outcomes) {
+		go func() { outcomes <- f.store.BindToken(ctx, "t3", fmt.Sprint("rack ", i)) }()
+	}
+	bound := 0
+	for range cap(outcomes) {
+		if err := <-outcomes; err == nil {
+			bound++
+		} else {
+			wantCode(t, "BindToken beside others", err, problem.Conflict)
+		}
+	}
+	if bound != 1 {
+		t.Errorf("%d of those who wanted one token at once have it", bound)
 	}
 	wantCode(t, "BindToken of another's", f.store.BindToken(ctx, "t1", "rack 2"), problem.Conflict)
 	wantCode(t, "BindToken of none", f.store.BindToken(ctx, "t2", "rack 1"), problem.NotFound)

@@ -1,5 +1,7 @@
 package access
 
+import "strings"
+
 // Administrators is shown as the owner of the studies that no user owns. No
 // user has this name.
 const Administrators = "admin"
@@ -43,9 +45,42 @@ func (c Caller) Sees(study, owner string) bool {
 }
 
 // Holds reports whether the caller may write under what the holder was granted.
-// What was granted before holders were noted has none, and is open as it was.
+// What was granted before holders were noted has none, and is open as it was. A user
+// holds what launchers of that name started, and a launcher what it started.
 func (c Caller) Holds(holder string) bool {
-	return c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder
+	if c.Holder == "" || c.Holder == Administrators || holder == "" || c.Holder == holder {
+		return true
+	}
+	of, _ := strings.CutPrefix(holder, c.Holder+"/")
+	return of != holder && (strings.HasPrefix(holder, ofUser) || strings.HasPrefix(holder, ofAll))
+}
+
+// Those who hold workers begin with what they are, where that matters.
+const (
+	ofUser = "user:"
+	ofAll  = "launcher:"
+)
+
+// UserHolder holds the workers of a user.
+func UserHolder(name string) string { return ofUser + name }
+
+// CrewHolder holds the workers that were started with a token, for a user or [AnyUser].
+// What it holds of one launch begins with it and a slash.
+func CrewHolder(name, token string) string {
+	if name == AnyUser {
+		return ofAll + token
+	}
+	return UserHolder(name) + "/" + token
+}
+
+// UserOf is the user whose trials alone the holder's workers take; false if they take
+// those of all.
+func UserOf(holder string) (user string, of bool) {
+	if user, of = strings.CutPrefix(holder, ofUser); !of {
+		return "", false
+	}
+	user, _, _ = strings.Cut(user, "/")
+	return user, true
 }
 
 // Nobody is who has not said who it is: it has no studies and no leases, as no user has

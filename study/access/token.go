@@ -3,7 +3,6 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -17,8 +16,13 @@ const (
 	Admin  Scope = "admin"  // everything
 	User   Scope = "user"   // the studies of the user that the token is named after, and running their trials
 	Worker Scope = "worker" // register, lease, report, artifacts; reads nothing else
-	Viewer Scope = "viewer" // every read, no write
-	Link   Scope = "link"   // reads one study, for whoever has the link to it
+	// Launcher starts workers: it reads what is wanted of them, makes enrolments for
+	// them, and says which of its own are gone. It takes no trials.
+	Launcher Scope = "launcher"
+	// Enrolment is exchanged once for the token of a worker that a launcher started.
+	Enrolment Scope = "enrolment"
+	Viewer    Scope = "viewer" // every read, no write
+	Link      Scope = "link"   // reads one study, for whoever has the link to it
 )
 
 // Token is a stored token.
@@ -26,14 +30,17 @@ type Token struct {
 	// ID is the public part, shown in listings.
 	ID string
 	// Name is the user's for a token of a user: all tokens of that name are the
-	// same user's. For others it says who or what uses the token.
+	// same user's. So it is for a launcher and what it enrols, or [AnyUser]. For
+	// others it says who or what uses the token.
 	Name  string
 	Scope Scope
 	// Worker is the machine that a worker's token belongs to: empty until it is
-	// first used, [AnyWorker] for one that many machines share.
+	// first used, [AnyWorker] for one that many machines share. For an enrolment it is
+	// the id of the token that it was exchanged for.
 	Worker string
-	// Study is the id of the study that a link opens; empty for other tokens.
-	Study string
+	// Subject is the id of the study that a link opens, and the launch that an
+	// enrolment and the token of its worker are for; empty for other tokens.
+	Subject string
 	// Hash is the SHA-256 of the secret part.
 	Hash    [32]byte
 	Created time.Time
@@ -43,8 +50,12 @@ type Token struct {
 	Used *time.Time
 }
 
-// AnyWorker is the Worker of a token that many machines share.
-const AnyWorker = "*"
+// AnyWorker is the Worker of a token that many machines share, AnyUser the Name of one
+// whose workers run the trials of all users.
+const (
+	AnyWorker = "*"
+	AnyUser   = "*"
+)
 
 // Store keeps tokens. Implementations pass store/storetest.
 type Store interface {
@@ -66,13 +77,24 @@ type Store interface {
 }
 
 // Session reports whether the token is a browser's session.
-func (t Token) Session() bool { return t.Parent() != "" }
+func (t Token) Session() bool { return t.Parent() != "" && !t.Launched() }
+
+// Launched reports whether the token is an enrolment, or a worker's that was had for one.
+func (t Token) Launched() bool {
+	return t.Parent() != "" && (t.Scope == Enrolment || t.Scope == Worker)
+}
 
 // Principal is the id under which what is done with the token is counted: its
 // own, or that of the token a session was started with.
-func (t Token) Principal() string { return cmp.Or(t.Parent(), t.ID) }
+func (t Token) Principal() string {
+	if t.Session() {
+		return t.Parent()
+	}
+	return t.ID
+}
 
-// Parent is the id of the token a session was started with; empty for other tokens.
+// Parent is the id of the token that a session was started with, or a launch was enrolled
+// with; empty for other tokens.
 func (t Token) Parent() string {
 	parent, _, ok := strings.Cut(t.ID, ".")
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/trial"
@@ -40,10 +41,10 @@ func accounts(all allocator.Snapshot) map[string]demand.Account {
 
 // Wanted is what the studies that the caller sees would start now if there were workers
 // for it, whatever workers there are.
-func (s *Views) Wanted(ctx context.Context) (protocol.PoolWanted, error) {
+func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 	all, caller := s.of.Allocator.Snapshot(), access.CallerOf(ctx)
 	quotas := accounts(all)
-	answer := protocol.PoolWanted{Studies: []protocol.WantedStudy{}}
+	answer := crew.PoolWanted{Studies: []crew.WantedStudy{}, Workers: []crew.LaunchedWorker{}}
 	for r := range s.of.Sessions.Each() {
 		if err := ctx.Err(); err != nil {
 			return answer, err
@@ -57,7 +58,7 @@ func (s *Views) Wanted(ctx context.Context) (protocol.PoolWanted, error) {
 		if account, has := quotas[r.Owner]; has {
 			trials = min(trials, account.Quota.More(account.Held, account.Spent, need))
 		}
-		want := protocol.WantedStudy{Study: registry.NameFor(r.Study, caller), StudyID: r.ID, Trials: max(0, trials), GPUs: need.GPUs}
+		want := crew.WantedStudy{Study: registry.NameFor(r.Study, caller), StudyID: r.ID, Trials: max(0, trials), GPUs: need.GPUs}
 		if need.GPUShare != nil {
 			want.GPUs = 1
 		}
@@ -69,7 +70,20 @@ func (s *Views) Wanted(ctx context.Context) (protocol.PoolWanted, error) {
 		}
 		answer.Studies = append(answer.Studies, want)
 	}
-	slices.SortFunc(answer.Studies, func(a, b protocol.WantedStudy) int { return strings.Compare(a.StudyID, b.StudyID) })
+	slices.SortFunc(answer.Studies, func(a, b crew.WantedStudy) int { return strings.Compare(a.StudyID, b.StudyID) })
+	for _, one := range all.Workers {
+		slots, launch := 0, one.Registration.Launch
+		if one.Alive && one.Drain == nil {
+			slots = one.Registration.Slots
+		}
+		user, ofUser := access.UserOf(one.Holder)
+		switch {
+		case launch != "" && caller.Holds(one.Holder):
+			answer.Workers = append(answer.Workers, crew.LaunchedWorker{ID: one.Registration.ID, Launch: launch, Trials: len(one.Trials), Slots: slots})
+		case !ofUser || caller.Sight == access.All || user == caller.Owner:
+			answer.Free += max(0, slots-len(one.Trials))
+		}
+	}
 	return answer, nil
 }
 

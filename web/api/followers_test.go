@@ -331,7 +331,7 @@ func TestNobodyTakesAllEventStreams(t *testing.T) {
 		}
 		var links []string
 		for range protocol.MaxLinks {
-			links = append(links, issue(auth.Request{Name: "readers", Scope: auth.Link, Study: hers.ID, Life: time.Hour}))
+			links = append(links, issue(auth.Request{Name: "readers", Scope: auth.Link, Subject: hers.ID, Life: time.Hour}))
 		}
 		if got := opens(hers.ID, 10_000, links...); got != 1536 {
 			t.Errorf("her links got %d streams", got)

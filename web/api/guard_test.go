@@ -43,7 +43,7 @@ func (s *stage) published() map[string]map[string]operation {
 // fails here. "" stands for everybody.
 var expectedAccess = map[string]string{
 	"GET /healthz": "", "GET /readyz": "", "GET /metrics": "admin viewer", "GET /api/v1/openapi.json": "", "POST /api/v1/session": "",
-	"GET /api/v1/session": "admin user worker viewer link", "DELETE /api/v1/session": "admin user worker viewer link",
+	"GET /api/v1/session": "admin user worker viewer link launcher", "DELETE /api/v1/session": "admin user worker viewer link launcher",
 	"POST /api/v1/tokens": "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
 	"POST /api/v1/studies": "admin user", "GET /api/v1/studies": "admin user viewer",
 	"GET /api/v1/studies/{study}": "admin user viewer link", "DELETE /api/v1/studies/{study}": "admin user",
@@ -56,7 +56,8 @@ var expectedAccess = map[string]string{
 	"POST /api/v1/studies/{study}/annotate": "admin user", "POST /api/v1/studies/{study}/trials/{number}/annotate": "admin user", "POST /api/v1/preview": "admin user",
 	"POST /api/v1/studies/{study}/links": "admin user", "GET /api/v1/studies/{study}/links": "admin user", "DELETE /api/v1/studies/{study}/links/{link}": "admin user",
 	"POST /api/v1/workers": "admin user worker", "GET /api/v1/workers": "admin user viewer", "GET /api/v1/pool": "admin user viewer", "GET /api/v1/workers/{worker}/history": "admin user viewer",
-	"POST /api/v1/workers/{worker}/heartbeat": "admin user worker", "DELETE /api/v1/workers/{worker}": "admin user worker", "POST /api/v1/workers/{worker}/gone": "admin user",
+	"POST /api/v1/workers/{worker}/heartbeat": "admin user worker", "DELETE /api/v1/workers/{worker}": "admin user worker", "POST /api/v1/workers/{worker}/gone": "admin user launcher",
+	"POST /api/v1/enrolments": "admin user launcher", "POST /api/v1/enrolments/exchange": "enrolment",
 	"POST /api/v1/leases": "admin user worker", "POST /api/v1/trials/{trial}/reports": "admin user worker",
 	"POST /api/v1/trials/{trial}/architecture": "admin user worker", "POST /api/v1/trials/{trial}/inferences": "admin user worker",
 	"GET /api/v1/studies/{study}/trials/{number}/deployments": "admin user viewer link",
@@ -66,7 +67,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/ground-truth": "admin user viewer", "GET /api/v1/ground-truth/machines": "admin user viewer",
 	"GET /api/v1/ground-truth/runs": "admin user viewer", "GET /api/v1/ground-truth/clusters": "admin user viewer",
 	"POST /api/v1/ground-truth": "admin", "DELETE /api/v1/ground-truth": "admin",
-	"GET /api/v1/pool/wanted": "admin user viewer", "GET /api/v1/pool/forecast": "admin user viewer", "GET /api/v1/pool/advice": "admin viewer",
+	"GET /api/v1/pool/wanted": "admin user viewer launcher", "GET /api/v1/pool/forecast": "admin user viewer", "GET /api/v1/pool/advice": "admin viewer",
 	"GET /api/v1/quotas": "admin user viewer", "GET /api/v1/quotas/{user}": "admin user viewer", "PUT /api/v1/quotas/{user}": "admin", "DELETE /api/v1/quotas/{user}": "admin",
 	"GET /api/v1/reservations": "admin user viewer", "POST /api/v1/reservations": "admin", "DELETE /api/v1/reservations/{reservation}": "admin",
 	"POST /api/v1/workers/{worker}/drain": "admin user", "DELETE /api/v1/workers/{worker}/drain": "admin user",

@@ -35,7 +35,7 @@ func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*jsonAnswe
 		return nil, problem.New(problem.Conflict, "study %s has %d links, and there may be no more: revoke one first", view.Name, len(present))
 	}
 	secret, token, err := auth.Issue(ctx, s.tokens, auth.Request{
-		Name: input.Body.Name, Scope: auth.Link, Study: view.ID, Life: time.Duration(input.Body.TTLSeconds * float64(time.Second)),
+		Name: input.Body.Name, Scope: auth.Link, Subject: view.ID, Life: time.Duration(input.Body.TTLSeconds * float64(time.Second)),
 	})
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s accessAPI) deleteLink(ctx context.Context, input *linkRef) (*nothing, er
 func (s accessAPI) linksTo(ctx context.Context, study string) ([]auth.Token, error) {
 	tokens, err := s.Authenticator.Tokens(ctx)
 	return slices.DeleteFunc(tokens, func(token auth.Token) bool {
-		return token.Scope != auth.Link || token.Study != study || token.Session()
+		return token.Scope != auth.Link || token.Subject != study || token.Session()
 	}), err
 }
 

@@ -78,11 +78,11 @@ func (s *server) routes() []route {
 		{"POST", prefix + "/workers", guard.Runners, 200, guard.Call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
 		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
 		{"GET", workerPath + "/history", guard.Readers, 200, guard.Call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, ofNamed[WorkerRef](s.studies.WorkerHistory)), nil},
-		{"GET", poolPath + "/wanted", guard.Readers, 200, guard.Call, "get-pool-wanted", "Say what studies would start now if there were workers for it", handle(s, ofAll(s.studies.Wanted)), nil},
+		{"GET", poolPath + "/wanted", guard.Planners, 200, guard.Call, "get-pool-wanted", "Say what studies would start now if there were workers for it", handle(s, ofAll(s.studies.Wanted)), nil},
 		{"GET", poolPath, guard.Readers, 200, guard.Call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, ofAll(s.studies.Pool)), nil},
 		{"POST", workerPath + "/heartbeat", guard.Runners, 200, guard.Call, "heartbeat", "Keep a worker's leases alive", handle(s, workerAPI{s}.heartbeat), nil},
-		{"POST", workerPath + "/gone", guard.Owners, 200, guard.Call, "worker-gone", "Say that the job of a worker has ended: what it holds waits for others at once", handle(s, workerAPI{s}.workerGone), nil},
-		{"DELETE", workerPath, guard.Runners, 204, guard.Call, "remove-worker", "Take leave", handle(s, remove[WorkerRef](s.studies.RemoveWorker)), nil},
+		{"POST", workerPath + "/gone", guard.Starters, 200, guard.Call, "worker-gone", "Say that the job of a worker has ended: what it holds waits for others at once", handle(s, workerAPI{s}.workerGone), nil},
+		{"DELETE", workerPath, guard.Runners, 204, guard.Call, "remove-worker", "Take leave", handle(s, workerAPI{s}.removeWorker), nil},
 		{"POST", prefix + "/leases", guard.Runners, 200, guard.Call, "lease", "Ask for a trial to run", handle(s, ofBody(s.studies.Lease)), nil},
 		{"POST", leasePath + "/reports", guard.Runners, 200, guard.Call, "report", "Report an epoch", handle(s, workerAPI{s}.report), nil},
 		{"POST", leasePath + "/checkpoint", guard.Runners, 204, guard.Call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, workerAPI{s}.commitCheckpoint), nil},
@@ -90,7 +90,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", guard.Runners, 200, guard.Call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
-	}, s.answers(), s.sharedRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), hookAPI{s}.hookRoutes())
+	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), hookAPI{s}.hookRoutes())
 }
 
 // answers are the routes of results of a study.
@@ -141,6 +141,7 @@ var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
+	"create-enrolments": true, "exchange-enrolment": true,
 }
 
 // guarded returns the route as the guard takes it.

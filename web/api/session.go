@@ -74,7 +74,7 @@ func (s accessAPI) seesAlready(ctx context.Context, input *signInInput, token au
 	if err != nil || present.Scope == auth.Link {
 		return false
 	}
-	_, err = s.studies.Study(access.WithCaller(ctx, guard.CallerOf(present)), token.Study)
+	_, err = s.studies.Study(access.WithCaller(ctx, guard.CallerOf(present)), token.Subject)
 	return err == nil
 }
 
@@ -99,13 +99,15 @@ func (s accessAPI) signOut(ctx context.Context, input *signOutInput) (*cookieAns
 // whoAmI says whose token this is, for clients that only have the token.
 func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*jsonAnswer[protocol.Identity], error) {
 	token := guard.TokenOf(ctx)
-	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope), Study: token.Study}
+	identity := protocol.Identity{Name: token.Name, Scope: string(token.Scope)}
 	switch token.Scope {
 	case auth.Admin:
 		identity.Owner = access.Administrators
 	case auth.User:
 		identity.Owner = token.Name
-	case auth.Worker, auth.Viewer, auth.Link:
+	case auth.Link:
+		identity.Study = token.Subject
+	case auth.Worker, auth.Viewer, auth.Launcher, auth.Enrolment:
 	}
 	return answered(identity, nil)
 }

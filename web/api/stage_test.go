@@ -88,16 +88,23 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 		defer mutex.Unlock()
 		return random.Uint64()
 	}})
+	parent := ""
 	for _, scope := range auth.Scopes() {
 		request := auth.Request{Name: "test", Scope: scope}
 		if scope == auth.Link { // to a study that is not there
-			request.Study, request.Life = "none", 1000*time.Hour
+			request.Subject, request.Life = "none", 1000*time.Hour
 		}
-		secret, _, err := auth.Issue(t.Context(), s.store, request)
+		if scope == auth.Enrolment { // with the admin's token
+			request.Subject, request.Life, request.Parent = "none", 1000*time.Hour, parent
+		}
+		secret, token, err := auth.Issue(t.Context(), s.store, request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.secrets[scope] = secret
+		if scope == auth.Admin {
+			parent = token.ID
+		}
 	}
 	config := api.Config{
 		Studies: useCases(s.studies), Artifacts: artifacts,

@@ -33,7 +33,7 @@ func (s accessAPI) listTokens(ctx context.Context, _ *nothing) (*jsonAnswer[toke
 	tokens, err := s.Authenticator.Tokens(ctx)
 	views := []protocol.TokenView{}
 	for _, token := range tokens {
-		if !token.Session() {
+		if token.Parent() == "" {
 			views = append(views, viewOf(token))
 		}
 	}
@@ -46,7 +46,7 @@ type tokenRef struct {
 
 func viewOf(token auth.Token) protocol.TokenView {
 	return protocol.TokenView{
-		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker, Study: token.Study,
+		ID: token.ID, Name: token.Name, Scope: string(token.Scope), Worker: token.Worker, Study: token.Subject,
 		Created: token.Created, Expires: token.Expires, Used: token.Used,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
@@ -72,7 +73,7 @@ type WorkerUseCases interface {
 	Workers(ctx context.Context) []protocol.Worker
 	WorkerHistory(ctx context.Context, worker string) (protocol.WorkerHistory, error)
 	Pool(ctx context.Context) (protocol.Pool, error)
-	Wanted(ctx context.Context) (protocol.PoolWanted, error)
+	Wanted(ctx context.Context) (crew.PoolWanted, error)
 }
 
 // SharingUseCases divide the workers among users.

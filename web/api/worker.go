@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/guard"
@@ -12,6 +13,9 @@ func (s workerAPI) registerWorker(ctx context.Context, input *Content[protocol.W
 	token, err := s.Authenticator.Bind(ctx, guard.TokenOf(ctx), input.Body.Name)
 	if err != nil {
 		return nil, err
+	}
+	if token.Launched() && token.Subject != input.Body.Launch {
+		return nil, problem.New(problem.Forbidden, "this token is for the worker of the launch %q, and this one is of %q: start it as its launcher does", token.Subject, input.Body.Launch)
 	}
 	return answered(s.studies.RegisterWorker(access.WithCaller(ctx, guard.CallerOf(token)), input.Body))
 }
@@ -35,7 +39,20 @@ type goneInput struct {
 }
 
 func (s workerAPI) workerGone(ctx context.Context, input *goneInput) (*jsonAnswer[protocol.GoneReply], error) {
-	return answered(s.studies.Gone(ctx, input.Worker, input.Body))
+	reply, err := s.studies.Gone(ctx, input.Worker, input.Body)
+	if err == nil {
+		err = accessAPI(s).endLaunch(ctx, input.Body.Launch)
+	}
+	return answered(reply, err)
+}
+
+// removeWorker lets a worker take leave. If a launcher started it, its token ends, too.
+func (s workerAPI) removeWorker(ctx context.Context, input *WorkerRef) (*nothing, error) {
+	err := s.studies.RemoveWorker(ctx, input.Worker)
+	if err == nil {
+		err = s.Authenticator.Left(ctx, guard.TokenOf(ctx))
+	}
+	return nil, err
 }
 
 type heartbeatInput struct {

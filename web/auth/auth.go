@@ -21,5 +21,7 @@ const (
 	Worker    = access.Worker
 	Viewer    = access.Viewer
 	Link      = access.Link
+	Launcher  = access.Launcher
+	Enrolment = access.Enrolment
 	AnyWorker = access.AnyWorker
 )

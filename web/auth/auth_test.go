@@ -33,7 +33,14 @@ func issue(t testing.TB, store auth.Store, scope auth.Scope, ttl time.Duration) 
 	t.Helper()
 	request := auth.Request{Name: "test", Scope: scope, Life: ttl}
 	if scope == auth.Link {
-		request.Study, request.Life = "s1", cmp.Or(ttl, time.Hour)
+		request.Subject, request.Life = "s1", cmp.Or(ttl, time.Hour)
+	}
+	if scope == auth.Launcher {
+		request.Name = auth.AnyWorker
+	}
+	if scope == auth.Enrolment {
+		_, parent := issue(t, store, auth.Launcher, 0)
+		request.Subject, request.Life, request.Parent = "L-0", cmp.Or(ttl, time.Hour), parent.ID
 	}
 	secret, token, err := auth.Issue(t.Context(), store, request)
 	if err != nil {
@@ -68,8 +75,9 @@ func TestIssuedTokensOpen(t *testing.T) {
 		"a user's worker": refusal(auth.Request{Name: "x", Scope: auth.User, Worker: "rack"}), "long worker": refusal(auth.Request{Name: "x", Scope: auth.Worker, Worker: strings.Repeat("x", 129)}),
 		"reserved": refusal(auth.Request{Name: "admin", Scope: auth.User}), "capital": refusal(auth.Request{Name: "Alice", Scope: auth.User}),
 		"colon": refusal(auth.Request{Name: "a:b", Scope: auth.User}), "hidden": refusal(auth.Request{Name: ".a", Scope: auth.User}),
-		"a link to nothing": refusal(auth.Request{Name: "x", Scope: auth.Link, Life: time.Hour}), "a link without an end": refusal(auth.Request{Name: "x", Scope: auth.Link, Study: "s1"}),
-		"a viewer of one study":   refusal(auth.Request{Name: "x", Scope: auth.Viewer, Study: "s1"}),
+		"a link to nothing": refusal(auth.Request{Name: "x", Scope: auth.Link, Life: time.Hour}), "a link without an end": refusal(auth.Request{Name: "x", Scope: auth.Link, Subject: "s1"}),
+		"an enrolment of nobody": refusal(auth.Request{Name: "x", Scope: auth.Enrolment, Subject: "L-0", Life: time.Hour}), "a launcher of nobody": refusal(auth.Request{Name: "Alice", Scope: auth.Launcher}),
+		"a viewer of one study":   refusal(auth.Request{Name: "x", Scope: auth.Viewer, Subject: "s1"}),
 		"letters that look alike": refusal(auth.Request{Name: "аlice", Scope: auth.User}), "long user": refusal(auth.Request{Name: strings.Repeat("x", 65), Scope: auth.User}),
 	} {
 		if !problem.Is(err, problem.Invalid) {

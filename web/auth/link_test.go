@@ -18,11 +18,11 @@ func TestSessionsOfALinkOpenItsStudyOnly(t *testing.T) {
 	authenticator := auth.NewAuthenticator(store, watch.Now)
 	secret, link := issue(t, store, auth.Link, time.Hour)
 	shown, err := authenticator.Token(t.Context(), auth.Secret(secret))
-	if err != nil || shown.Study != "s1" {
+	if err != nil || shown.Subject != "s1" {
 		t.Fatalf("%+v: %v", shown, err)
 	}
 	first, opened, err := authenticator.StartSession(t.Context(), shown)
-	if err != nil || opened.Scope != auth.Link || opened.Study != "s1" || !opened.Expires.Equal(*link.Expires) {
+	if err != nil || opened.Scope != auth.Link || opened.Subject != "s1" || !opened.Expires.Equal(*link.Expires) {
 		t.Fatalf("%+v: %v", opened, err)
 	}
 	for range 40 { // many people open one link, and nobody is signed out by the next
@@ -30,7 +30,7 @@ func TestSessionsOfALinkOpenItsStudyOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if again, err := authenticator.Session(t.Context(), first); err != nil || again.Study != "s1" {
+	if again, err := authenticator.Session(t.Context(), first); err != nil || again.Subject != "s1" {
 		t.Errorf("%+v: %v", again, err)
 	}
 	if err := authenticator.Delete(t.Context(), link.ID); err != nil {

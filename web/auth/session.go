@@ -26,8 +26,8 @@ const (
 // browser to keep in a cookie. A worker's token has no session: there is
 // nothing it could read.
 func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, Token, error) {
-	if token.Scope == Worker {
-		return "", Token{}, problem.New(problem.Forbidden, "a worker's token cannot sign in: use an admin's, a user's or a viewer's token")
+	if token.Scope == Worker || token.Scope == Launcher || token.Scope == Enrolment {
+		return "", Token{}, problem.New(problem.Forbidden, "a token with the scope %s cannot sign in: use an admin's, a user's or a viewer's token", token.Scope)
 	}
 	if err := a.tidySessions(ctx, token); err != nil {
 		return "", Token{}, err
@@ -37,31 +37,41 @@ func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, 
 	if token.Expires != nil && token.Expires.Before(expires) {
 		expires = *token.Expires
 	}
-	session := Token{ID: token.ID + "." + draw(idLetters), Name: token.Name, Scope: token.Scope, Study: token.Study, Created: now, Expires: &expires}
+	session := Token{ID: token.ID + "." + draw(idLetters), Name: token.Name, Scope: token.Scope, Subject: token.Subject, Created: now, Expires: &expires}
 	secret, err := insert(ctx, a.store, sessionKind, &session)
 	return Secret(secret), session, err
+}
+
+// tidy removes what was made from tokens and is over. It returns what was made from the
+// parent and is not.
+func (a *Authenticator) tidy(ctx context.Context, parent string) (siblings []Token, err error) {
+	tokens, err := a.store.Tokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	for _, token := range tokens {
+		switch {
+		case token.Parent() == "":
+		case token.Expired(now):
+			if err := a.remove(ctx, token.ID); err != nil {
+				return nil, err
+			}
+		case token.Parent() == parent:
+			siblings = append(siblings, token)
+		}
+	}
+	return siblings, nil
 }
 
 // tidySessions removes the sessions that are over, and those of the token that
 // are too many.
 func (a *Authenticator) tidySessions(ctx context.Context, parent Token) error {
-	tokens, err := a.store.Tokens(ctx)
+	siblings, err := a.tidy(ctx, parent.ID)
 	if err != nil {
 		return err
 	}
-	now := a.now()
-	var siblings []Token
-	for _, token := range tokens {
-		switch {
-		case !token.Session():
-		case token.Expired(now):
-			if err := a.remove(ctx, token.ID); err != nil {
-				return err
-			}
-		case token.Parent() == parent.ID:
-			siblings = append(siblings, token)
-		}
-	}
+	siblings = slices.DeleteFunc(siblings, Token.Launched)
 	slices.SortFunc(siblings, func(x, y Token) int { return cmp.Compare(x.Created.UnixNano(), y.Created.UnixNano()) })
 	most := maxSessions
 	if parent.Scope == Link {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/access"
 )
 
 // A token is written tandem_<kind>_<id>_<secret>_<checksum>. The kind is the
@@ -33,7 +34,7 @@ const (
 )
 
 // Scopes lists every scope.
-func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer, Link} }
+func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer, Link, Launcher, Enrolment} }
 
 // Request is what a token is made from.
 type Request struct {
@@ -42,8 +43,10 @@ type Request struct {
 	// Worker is the machine that a worker's token is for: empty for the first
 	// that uses it, [AnyWorker] for any number of them.
 	Worker string
-	// Study is the id of the study that a link opens.
-	Study string
+	// Subject is the id of the study that a link opens, or the launch of an enrolment.
+	Subject string
+	// Parent is the id of the token that an enrolment is made with, and ends with.
+	Parent string
 	// Life is how long it is valid; 0: it never expires.
 	Life time.Duration
 }
@@ -53,12 +56,16 @@ type Request struct {
 //
 // The error is invalid and names every fault of the request: a name that is
 // empty, or none for a user; an unknown scope; a worker for another scope; a
-// negative life; a link without a study or an end.
+// negative life; a link without a study or an end; an enrolment without a launch, a parent
+// or an end.
 func Issue(ctx context.Context, store Store, request Request) (string, Token, error) {
 	if err := request.check(); err != nil {
 		return "", Token{}, err
 	}
-	token := Token{ID: draw(idLetters), Name: request.Name, Scope: request.Scope, Worker: request.Worker, Study: request.Study, Created: time.Now().UTC()}
+	token := Token{ID: draw(idLetters), Name: request.Name, Scope: request.Scope, Worker: request.Worker, Subject: request.Subject, Created: time.Now().UTC()}
+	if request.Scope == Enrolment {
+		token.ID = request.Parent + "." + token.ID
+	}
 	if request.Life != 0 {
 		expires := token.Created.Add(request.Life)
 		token.Expires = &expires
@@ -77,9 +84,11 @@ func (r Request) check() error {
 		fault("name", r.Name, "must have 1 to 128 bytes: say who or what uses the token")
 	case r.Scope == User && !isUser(r.Name):
 		fault("name", r.Name, "must name a user: 1 to 64 lower-case letters, digits and . _ -, the first a letter or a digit, and not admin")
+	case r.Scope == Launcher && r.Name != access.AnyUser && !isUser(r.Name):
+		fault("name", r.Name, "must name the user whose trials its workers run, or be * for the trials of all users")
 	}
-	if !slices.Contains(Scopes(), r.Scope) {
-		fault("scope", string(r.Scope), "must be admin, user, worker or viewer; links are made for a study")
+	if !slices.Contains(Scopes(), r.Scope) || (r.Scope == Enrolment) != (r.Parent != "") {
+		fault("scope", string(r.Scope), "must be admin, user, worker, viewer or launcher; links are made for a study, enrolments by a launcher")
 	}
 	if r.Worker != "" && r.Scope != Worker {
 		fault("worker", r.Worker, "must be empty: only a token with the scope worker belongs to a machine")
@@ -87,11 +96,12 @@ func (r Request) check() error {
 	if len(r.Worker) > maxName {
 		fault("worker", r.Worker, "must have at most 128 bytes, as names of workers do")
 	}
-	if (r.Study == "") == (r.Scope == Link) {
-		fault("study", r.Study, "must be the id of the study that a link opens, and empty for other tokens")
+	bound := r.Scope == Link || r.Scope == Enrolment
+	if (r.Subject == "") == bound {
+		fault("study", r.Subject, "must be the id of the study that a link opens, and empty for other tokens")
 	}
-	if r.Scope == Link && r.Life == 0 {
-		fault("ttl_seconds", 0, "must be positive: a link expires")
+	if bound && r.Life == 0 {
+		fault("ttl_seconds", 0, "must be positive: a link and an enrolment expire")
 	}
 	if r.Life < 0 {
 		fault("ttl_seconds", r.Life.Seconds(), "must be positive, or 0 for a token that never expires")
@@ -120,8 +130,13 @@ func insert(ctx context.Context, store Store, kind string, token *Token) (string
 	if err := store.InsertToken(ctx, *token); err != nil {
 		return "", err
 	}
-	text := mark + "_" + kind + "_" + token.ID + "_" + secret
-	return text + "_" + checksum(text), nil
+	return seal(kind, token.ID, secret), nil
+}
+
+// seal writes a token.
+func seal(kind, id, secret string) string {
+	text := mark + "_" + kind + "_" + id + "_" + secret
+	return text + "_" + checksum(text)
 }
 
 // parsed is a token as it was shown to us; nothing of it is known to be true.

@@ -8,7 +8,7 @@ import (
 )
 
 // Access says who may use a route. The zero value is nobody.
-type Access uint8
+type Access uint16
 
 // Those who may use a route: the holders of tokens, by scope, and everybody.
 const (
@@ -19,6 +19,9 @@ const (
 	workers
 	viewers
 	links
+	launchers
+	// Enrolments are exchanged for workers' tokens.
+	Enrolments
 	// Everybody needs no token.
 	Everybody
 
@@ -28,7 +31,9 @@ const (
 	Guests    = Readers | links          // read a study
 	Runners   = Admins | users | workers // run trials
 	Holders   = Admins | users | workers | viewers
-	Bearers   = Holders | links // have any token
+	Bearers   = Holders | links | launchers // have a token for more than one request
+	Starters  = Owners | launchers          // start workers
+	Planners  = Readers | launchers         // read what is wanted of workers
 )
 
 // Allows reports whether a token with the scope opens the route.
@@ -44,6 +49,10 @@ func (a Access) Allows(scope auth.Scope) bool {
 		return a&viewers != 0
 	case auth.Link:
 		return a&links != 0
+	case auth.Launcher:
+		return a&launchers != 0
+	case auth.Enrolment:
+		return a&Enrolments != 0
 	}
 	return false
 }
@@ -55,17 +64,25 @@ func CallerOf(token auth.Token) access.Caller {
 	case auth.Admin:
 		return access.Caller{Holder: access.Administrators}
 	case auth.User:
-		return access.Caller{Owner: token.Name, Sight: access.Own, Holder: "user:" + token.Name}
-	case auth.Worker:
+		return access.Caller{Owner: token.Name, Sight: access.Own, Holder: access.UserHolder(token.Name)}
+	case auth.Launcher:
+		caller := access.Caller{Holder: access.CrewHolder(token.Name, token.ID)}
+		if token.Name != access.AnyUser {
+			caller.Owner, caller.Sight = token.Name, access.Own
+		}
+		return caller
+	case auth.Worker, auth.Enrolment:
 		holder := "token:" + token.ID
-		if token.Worker != "" && token.Worker != auth.AnyWorker {
+		if token.Launched() {
+			holder = access.CrewHolder(token.Name, token.Parent()) + "/" + token.Subject
+		} else if token.Worker != "" && token.Worker != auth.AnyWorker {
 			holder = "worker:" + token.Worker
 		}
 		return access.Caller{Sight: access.Held, Holder: holder}
 	case auth.Viewer:
 		return access.Caller{Holder: "viewer:" + token.ID}
 	case auth.Link:
-		return access.Caller{Sight: access.Shared, Study: token.Study, Holder: "link:" + token.ID}
+		return access.Caller{Sight: access.Shared, Study: token.Subject, Holder: "link:" + token.ID}
 	}
 	return access.Nobody()
 }

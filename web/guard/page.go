@@ -58,5 +58,5 @@ func linkedPage(token auth.Token, path string) string {
 	if strings.HasPrefix(path, "/studies/") && study != "" && study != "new" && (below == "" || below == "charts" || below == "compare" || strings.HasPrefix(below, "trials/")) {
 		return ""
 	}
-	return "/studies/" + url.PathEscape(token.Study)
+	return "/studies/" + url.PathEscape(token.Subject)
 }

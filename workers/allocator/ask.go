@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
 )
@@ -46,7 +47,7 @@ func (a Ask) Eligible(member pool.Member) bool {
 	if only := member.Only; only != "" && only != a.Study && only != a.Name && only != a.Reference {
 		return false
 	}
-	if user, ofUser := strings.CutPrefix(member.Holder, "user:"); ofUser && user != a.Owner {
+	if user, ofUser := access.UserOf(member.Holder); ofUser && user != a.Owner {
 		return false // it asks for nobody else's studies
 	}
 	return !a.Strict || member.Registration.Sandbox.Complete()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -44,6 +45,12 @@ type Order struct {
 	Shape Shape
 	Count int
 }
+
+// Launch is what one of its workers registers with, counted from 0.
+func (o Order) Launch(index int) string { return o.ID + "-" + strconv.Itoa(index) }
+
+// MostOfOrder bounds the workers of an order: sites allow arrays of 1001 as a rule.
+const MostOfOrder = 1000
 
 // State is how far a job is.
 type State string

@@ -258,7 +258,7 @@ func (p *Planner) decide(now time.Time, shape Shape, wanted int, have *supply, p
 	if r.barren >= fruitless-1 && r.pause > 0 {
 		more = min(more, max(0, 1-coming)) // one alone, to see whether it is better now
 	}
-	if more == 0 {
+	if more = min(more, MostOfOrder); more == 0 {
 		return
 	}
 	for range more {

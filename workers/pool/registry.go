@@ -41,7 +41,8 @@ type Member struct {
 // kind is the member's Kind.
 func (m Member) kind() string {
 	machine := m.Registration.Machine
-	return fmt.Sprint(m.Type, "\x00", m.Holder, "\x00", m.Registration.Elastic, m.Registration.Slots, m.Registration.Sandbox.Complete(),
+	holder, _, _ := strings.Cut(m.Holder, "/") // launches are not told apart
+	return fmt.Sprint(m.Type, "\x00", holder, "\x00", m.Registration.Elastic, m.Registration.Slots, m.Registration.Sandbox.Complete(),
 		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes)
 }
 

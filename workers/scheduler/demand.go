@@ -5,9 +5,9 @@ package scheduler
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/pool"
@@ -17,7 +17,7 @@ import (
 // awayFits reports whether a worker that is away, of which no more is known than how it
 // was drained by advice, could run the study.
 func awayFits(ask allocator.Ask, name rules.WorkerName, capacity float64) bool {
-	user, ofUser := strings.CutPrefix(name.Holder, "user:")
+	user, ofUser := access.UserOf(name.Holder)
 	return capacity >= float64(ask.Need(1).GPUs) && (!ofUser || user == ask.Owner)
 }
 

@@ -86,7 +86,7 @@ func (e *Engine) log(name string) string { return filepath.Join(e.options.Logs, 
 // Launch submits the workers one after the other, until one is refused.
 func (e *Engine) Launch(ctx context.Context, order launcher.Order) error {
 	for i := range order.Count {
-		launch := order.ID + "-" + strconv.Itoa(i)
+		launch := order.Launch(i)
 		values := e.values(order.Shape, e.options.Name+"."+order.Shape.Name+"."+launch)
 		words := []string{}
 		for _, word := range e.commands.Submit {

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 		return launchertest.Site{
 			Open: func(name string, worker []string) launcher.Engine {
 				made, err := command.New(
-					engine.Options{Name: name, Logs: folder, Worker: worker, Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"},
+					engine.Options{Name: name, Logs: folder, Worker: worker, Enrolments: "/tokens of it", Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"},
 					command.Commands{Submit: words("submit", "{name}", "{log}"), List: words("list"), Cancel: words("cancel"), Why: words("why")})
 				if err != nil {
 					t.Fatal(err)

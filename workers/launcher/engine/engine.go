@@ -25,6 +25,8 @@ type Options struct {
 	// Worker is the command line of a worker: the program, "worker" and its flags,
 	// without a token's text.
 	Worker []string
+	// Enrolments is the folder of the launches' tokens; empty: workers have another.
+	Enrolments Enrolments
 	// Home and Path are those that workers start with.
 	Home, Path string
 }
@@ -47,6 +49,9 @@ func (o Options) Script(s launcher.Shape, start, scratch, launch string) string 
 		if i == 1 { // before the user's flags, which may say otherwise
 			b.WriteString(" --scratch " + scratch)
 		}
+	}
+	if o.Enrolments != "" {
+		b.WriteString(" --token-file " + Quote(string(o.Enrolments)) + "/" + launch)
 	}
 	b.WriteString(" --launch " + launch + "\n")
 	return b.String()
@@ -116,14 +121,19 @@ func environment() (list []string) {
 
 // CheckTokenFile refuses a token that others of the machine could read.
 func CheckTokenFile(path string) error {
-	for _, one := range []string{path, filepath.Dir(path)} {
-		info, err := os.Stat(one)
-		if err != nil {
-			return err
-		}
-		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			return fmt.Errorf("%s may be entered or read by others (mode %04o): chmod go= %s", one, mode, one)
-		}
+	if err := checkPrivate(path); err != nil {
+		return err
+	}
+	return checkPrivate(filepath.Dir(path))
+}
+
+func checkPrivate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("%s may be entered or read by others (mode %04o): chmod go= %s", path, mode, path)
 	}
 	return nil
 }

@@ -218,14 +218,14 @@ func (s *story) started() {
 	s.Setenv("TANDEM_TOKEN", "a-secret-of-the-launcher")
 	order := s.launch(1)
 	job := s.running(1)[0]
-	if job.Launch != order.ID+"-0" || job.Shape != "cpu" || job.ID == "" || job.Node == "" {
+	if job.Launch != order.Launch(0) || job.Shape != "cpu" || job.ID == "" || job.Node == "" {
 		s.Errorf("it is %+v of order %s", job, order.ID)
 	}
 	words := strings.Split(strings.TrimSpace(s.read("args."+job.Launch)), "\n")
 	if len(words) < 5 || words[0] != "--scratch" || !slices.Equal(words[2:5], s.worker[2:]) {
 		s.Errorf("its first words are %q", words)
 	}
-	if got := strings.Join(words[5:], " "); got != "--slots 2 --end-at 59m0s --launch "+job.Launch {
+	if got := strings.Join(words[5:], " "); got != "--slots 2 --end-at 59m0s --token-file /tokens of it/"+job.Launch+" --launch "+job.Launch {
 		s.Errorf("the launcher's words are %s", got)
 	}
 	environment := s.read("env." + job.Launch)

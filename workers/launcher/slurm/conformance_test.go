@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		}
 		return launchertest.Site{
 			Open: func(name string, worker []string) launcher.Engine {
-				made, err := slurm.New(engine.Options{Name: name, Logs: t.TempDir(), Worker: worker, Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"})
+				made, err := slurm.New(engine.Options{Name: name, Logs: t.TempDir(), Worker: worker, Enrolments: "/tokens of it", Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -38,10 +38,6 @@ func New(options engine.Options) (*Engine, error) {
 	return &Engine{options, me.Username}, nil
 }
 
-// mostOfOrder is how many jobs one array has at most; sites allow 1001 as a rule
-// (MaxArraySize).
-const mostOfOrder = 1000
-
 // forbidden are options of sbatch that would undo what makes a worker work.
 var forbidden = []string{"--wrap", "--export", "--array", "-a", "--requeue", "--job-name", "-J", "--parsable", "--output", "-o", "--time", "-t"}
 
@@ -68,7 +64,7 @@ func (e *Engine) Launch(ctx context.Context, order launcher.Order) error {
 	args := []string{
 		"--parsable", "--export=NONE", "--no-requeue", "--nodes=1", "--ntasks=1",
 		"--job-name=" + e.options.Name + "." + s.Name + "." + order.ID,
-		"--array=0-" + strconv.Itoa(min(order.Count, mostOfOrder)-1),
+		"--array=0-" + strconv.Itoa(order.Count-1),
 		"--cpus-per-task=" + strconv.Itoa(s.Cores),
 		"--time=" + strconv.Itoa(int(s.TimeLimit/time.Minute)),
 		"--output=" + e.log("%A", "%a"), "--chdir=" + e.options.Logs,

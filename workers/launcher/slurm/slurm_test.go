@@ -10,13 +10,13 @@ import (
 )
 
 func TestTheScript(t *testing.T) {
-	e := &Engine{options: engine.Options{Name: "tandem", Logs: "/l", Worker: []string{"/opt/tandem", "worker", "--token-file", "/home/o'ann/token"}, Home: "/home/o'ann", Path: "/usr/bin"}}
+	e := &Engine{options: engine.Options{Name: "tandem", Logs: "/l", Worker: []string{"/opt/tandem", "worker", "--idle", "5m"}, Enrolments: "/home/o'ann/tokens", Home: "/home/o'ann", Path: "/usr/bin"}}
 	got := e.script(launcher.Order{ID: "abc", Shape: launcher.Shape{Trials: 2, TimeLimit: time.Hour, Setup: []string{"module load cuda"}}})
 	want := `#!/bin/sh
 # A worker that tandem launch ordered.
 export HOME='/home/o'\''ann' PATH='/usr/bin'
 module load cuda
-exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' --scratch "${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID" '--token-file' '/home/o'\''ann/token' '--slots' '2' '--end-at' '59m0s' --launch abc-"$SLURM_ARRAY_TASK_ID"
+exec srun --export=ALL --kill-on-bad-exit=0 '/opt/tandem' 'worker' --scratch "${TMPDIR:-/tmp}/tandem-$SLURM_JOB_ID" '--idle' '5m' '--slots' '2' '--end-at' '59m0s' --token-file '/home/o'\''ann/tokens'/abc-"$SLURM_ARRAY_TASK_ID" --launch abc-"$SLURM_ARRAY_TASK_ID"
 `
 	if got != want {
 		t.Errorf("the script is\n%s", got)

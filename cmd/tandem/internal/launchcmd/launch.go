@@ -3,7 +3,6 @@
 package launchcmd
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/workers/launcher"
@@ -57,11 +55,12 @@ func slurmCommand() *cobra.Command {
 		Long: `Start workers as jobs of Slurm while studies have trials that wait. Run it where you
 use sbatch, as yourself, and leave it running. Flags after -- go to each worker.
 
-The token is a file in a folder that only you can read, on a disk that all nodes
-have; jobs get its path. Make one with 'tandem token create --scope user'. Kinds of
-workers, their bounds and options of sbatch are in the file of --shapes
-(docs/slurm.md). Without it a worker has 4 cores, or 1, 2, 4 or 8 GPUs, whichever
-is the least that a study asks for; at most 8 of each kind run at once.`,
+Make the token with 'tandem token create --scope launcher --name USER'. No job gets
+it: each gets the path of one of its own, which works once. Those files are in the
+folder of --logs, on a disk that all nodes have. Kinds of workers, their bounds and
+options of sbatch are in the file of --shapes (docs/slurm.md). Without it a worker
+has 4 cores, or 1, 2, 4 or 8 GPUs, whichever is the least that a study asks for; at
+most 8 of each kind run at once.`,
 		Example: `  tandem launch slurm --server https://tandem.example:7171 --token-file ~/.tandem/token
   tandem launch slurm --token-file ~/.tandem/token --shapes shapes.yaml -- --path ~/project/.venv/bin`,
 	})
@@ -97,10 +96,10 @@ func (f *flags) flagged(command *cobra.Command) *cobra.Command {
 	term.AddConnectionFlags(command, &f.server)
 	own := command.Flags()
 	own.StringVar(&f.shapes, "shapes", "", "YAML file with the kinds of workers")
-	own.StringVar(&f.workerToken, "worker-token-file", "", "file with the token of the workers (default: --token-file)")
+	own.StringVar(&f.workerToken, "worker-token-file", "", "file with one token for all workers, where the nodes share no disk (default: each gets its own)")
 	own.StringVar(&f.name, "name", "tandem", "first part of the jobs' names: another one for each server")
 	own.StringVar(&f.binary, "binary", "", "this program's path on the nodes (default: as here)")
-	own.StringVar(&f.logs, "logs", "", "folder for the jobs' output, on a disk that all nodes have (default: ~/.tandem/jobs)")
+	own.StringVar(&f.logs, "logs", "", "folder for the jobs' output and tokens, on a disk that all nodes have (default: ~/.tandem/jobs)")
 	own.BoolVar(&f.dryRun, "dry-run", false, "say once what would be done, and do nothing")
 	own.BoolVar(&f.once, "once", false, "act once, for cron")
 	own.DurationVar(&f.every, "every", 10*time.Second, "how often to look: 1s at least")
@@ -159,16 +158,16 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 	if err != nil {
 		return err
 	}
-	worker, err := f.worker(ctx, client)
+	worker, err := f.worker()
 	if err != nil {
 		return err
 	}
-	jobs, err := f.engine(append(worker, extra...))
+	jobs, enrolments, err := f.engine(append(worker, extra...))
 	if err != nil {
 		return err
 	}
 	l := &loop{
-		client: client, engine: jobs, dryRun: f.dryRun, out: command.OutOrStdout(), said: map[string]string{},
+		client: client, engine: jobs, enrolments: enrolments, dryRun: f.dryRun, out: command.OutOrStdout(), said: map[string]string{},
 		planner: &launcher.Planner{Shapes: shapes, Idle: f.idle},
 	}
 	if f.dryRun || f.once {
@@ -178,25 +177,16 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 }
 
 // worker is the command line of the workers.
-func (f *flags) worker(ctx context.Context, client *rest.Client) ([]string, error) {
-	token := f.workerToken
-	if token == "" {
-		token = f.server.TokenFile
-		if who, err := client.Identity(ctx); err != nil {
+func (f *flags) worker() (worker []string, err error) {
+	if f.workerToken != "" {
+		token, err := filepath.Abs(f.workerToken)
+		if err != nil {
 			return nil, err
-		} else if who.Scope == "admin" || who.Scope == "viewer" {
-			return nil, term.Misuse("a token with the scope %s is not given to workers: name theirs with --worker-token-file; 'tandem token create --scope worker --worker \"*\"' makes one", who.Scope)
 		}
-	}
-	if token == "" {
-		return nil, term.Misuse("the token must be in a file, as jobs get its path: name it with --token-file")
-	}
-	token, err := filepath.Abs(token)
-	if err != nil {
-		return nil, err
-	}
-	if err := engine.CheckTokenFile(token); err != nil {
-		return nil, err
+		if err := engine.CheckTokenFile(token); err != nil {
+			return nil, err
+		}
+		worker = []string{"--token-file", token}
 	}
 	if f.binary == "" {
 		if f.binary, err = os.Executable(); err != nil {
@@ -207,25 +197,33 @@ func (f *flags) worker(ctx context.Context, client *rest.Client) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	worker := slices.Concat([]string{f.binary, "worker"}, f.server.Arguments(), []string{"--token-file", token, "--directory", here, "--idle", f.idle.String()})
-	return worker, nil
+	return slices.Concat([]string{f.binary, "worker"}, f.server.Arguments(), worker, []string{"--directory", here, "--idle", f.idle.String()}), nil
 }
 
-func (f *flags) engine(worker []string) (launcher.Engine, error) {
+// engine opens the engine, and the folder of the tokens of what it launches.
+func (f *flags) engine(worker []string) (launcher.Engine, engine.Enrolments, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if f.logs == "" {
 		f.logs = filepath.Join(home, ".tandem", "jobs")
 	}
 	if f.logs, err = filepath.Abs(f.logs); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if err := os.MkdirAll(f.logs, 0o700); err != nil {
-		return nil, err
+	var enrolments engine.Enrolments
+	if f.workerToken == "" {
+		enrolments = engine.Enrolments(filepath.Join(f.logs, "enrolments-"+f.name))
+		err = enrolments.Open()
+	} else {
+		err = os.MkdirAll(f.logs, 0o700)
 	}
-	return f.open(engine.Options{Name: f.name, Logs: f.logs, Worker: worker, Home: home, Path: os.Getenv("PATH")})
+	if err != nil {
+		return nil, "", err
+	}
+	opened, err := f.open(engine.Options{Name: f.name, Logs: f.logs, Worker: worker, Enrolments: enrolments, Home: home, Path: os.Getenv("PATH")})
+	return opened, enrolments, err
 }
 
 func openSlurm(options engine.Options) (launcher.Engine, error) { return slurm.New(options) }

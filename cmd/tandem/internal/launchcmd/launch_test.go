@@ -2,6 +2,7 @@ package launchcmd_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/launchcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
 // slurm is a Slurm that has no jobs; whoever submits one is told that gpu1 cannot be had,
@@ -25,19 +28,31 @@ esac
 `
 
 // site is a server where a study wants two trials without and one with a GPU.
-func site(t *testing.T, scope string) (url, folder string) {
+func site(t *testing.T) (url, folder string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	for path, body := range map[string]string{
-		"/api/v1/session":     `{"name":"ann","scope":"` + scope + `"}`,
-		"/api/v1/workers":     `{"workers":[]}`,
-		"/api/v1/pool/wanted": `{"studies":[{"study":"a","study_id":"a","trials":1,"gpus":1},{"study":"b","study_id":"b","trials":2},{"study":"c","study_id":"c","trials":2,"gpus":16}]}`,
+		"/api/v1/pool/wanted": `{"workers":[],"free":0,"studies":[{"study":"a","study_id":"a","trials":1,"gpus":1},{"study":"b","study_id":"b","trials":2},{"study":"c","study_id":"c","trials":2,"gpus":16}]}`,
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Write([]byte(body)) //nolint:errcheck // the client tells
 		})
 	}
+	mux.HandleFunc("POST /api/v1/enrolments", func(w http.ResponseWriter, r *http.Request) {
+		var ask crew.EnrolmentRequest
+		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+			t.Error(err)
+		}
+		var made crew.Enrolments
+		for _, launch := range ask.Launches {
+			made.Enrolments = append(made.Enrolments, crew.Enrolment{Launch: launch, Token: "tandem_enrolment_secret_" + launch})
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(made); err != nil {
+			t.Error(err)
+		}
+	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	folder = t.TempDir()
@@ -71,7 +86,7 @@ func submitted(folder string) string {
 }
 
 func TestLaunch(t *testing.T) {
-	url, folder := site(t, "user")
+	url, folder := site(t)
 	t.Setenv("TANDEM_TOKEN", "tandem_user_secret")
 	token := filepath.Join(folder, "token")
 
@@ -90,7 +105,7 @@ func TestLaunch(t *testing.T) {
 		t.Errorf("it ended with %d and said\n%s", code, said)
 	}
 	got := submitted(folder)
-	for _, want := range []string{"--array=0-1", "--export=NONE", "--no-requeue", "'--token-file' '" + token + "'", "'--path' 'venv/bin'"} {
+	for _, want := range []string{"--array=0-1", "--export=NONE", "--no-requeue", " --token-file '" + filepath.Join(folder, "logs/enrolments-tandem") + "'/", "'--path' 'venv/bin'"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in what was submitted:\n%s", want, got)
 		}
@@ -98,10 +113,80 @@ func TestLaunch(t *testing.T) {
 	if strings.Contains(got, "secret") {
 		t.Errorf("the token went with it:\n%s", got)
 	}
+	kept := enrolments(t, folder)
+	if len(kept) != 3 { // two of cpu, and the one of gpu1 that was not had
+		t.Errorf("there are the enrolments %v", kept)
+	}
+	for name, content := range kept {
+		if content != "tandem_enrolment_secret_"+name+"\n" {
+			t.Errorf("%s holds %q", name, content)
+		}
+	}
+}
+
+// enrolments are the files of the launches' tokens, which only this user reads.
+func enrolments(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	place := filepath.Join(folder, "logs/enrolments-tandem")
+	entries, err := os.ReadDir(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]string{}
+	for _, one := range entries {
+		content, err := os.ReadFile(filepath.Join(place, one.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := one.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", one.Name(), info.Mode(), err)
+		}
+		kept[one.Name()] = string(content)
+	}
+	return kept
+}
+
+// TestEnrolmentsAreTended: what waits for long gets another one, and what has ended none.
+func TestEnrolmentsAreTended(t *testing.T) {
+	url, folder := site(t)
+	t.Setenv("TANDEM_TOKEN", "tandem_launcher_secret")
+	place := filepath.Join(folder, "logs/enrolments-tandem")
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"w-0": 13 * time.Hour, "w-1": time.Hour, "e-0": time.Hour, "lost-0": 25 * time.Hour, "lost-1": time.Hour} {
+		if err := os.WriteFile(filepath.Join(place, name), []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(place, name), now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs := "1_0|1|0|tandem.cpu.w|PENDING|Priority|\n1_1|1|1|tandem.cpu.w|PENDING|Priority|\n2_0|2|0|tandem.cpu.e|COMPLETED|None|n1\n"
+	if err := os.WriteFile(filepath.Join(folder, "squeue"), []byte("#!/bin/sh\nprintf '"+jobs+"'\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	if said, code := launch(t, url, folder, "--once", "--dry-run"); code != 0 || len(enrolments(t, folder)) != 5 {
+		t.Errorf("a dry run ended with %d and left %v: %s", code, enrolments(t, folder), said)
+	}
+	said, _ := launch(t, url, folder, "--once") // gpu1 cannot be had
+	kept := enrolments(t, folder)
+	for name, want := range map[string]string{"w-0": "tandem_enrolment_secret_w-0\n", "w-1": "old", "e-0": "", "lost-0": "", "lost-1": "old"} {
+		if kept[name] != want {
+			t.Errorf("%s holds %q, want %q: %s", name, kept[name], want, said)
+		}
+	}
+	if err := os.Chmod(place, 0o750); err != nil { //nolint:gosec // what is refused
+		t.Fatal(err)
+	}
+	if said, code := launch(t, url, folder, "--once"); code == 0 || !strings.Contains(said, "may be entered or read by others (mode 0750)") {
+		t.Errorf("a folder that others read: %d: %s", code, said)
+	}
 }
 
 func TestLaunchByCommandsOfTheSite(t *testing.T) {
-	url, folder := site(t, "user")
+	url, folder := site(t)
 	t.Setenv("TANDEM_TOKEN", "tandem_user_secret")
 	write := func(name, content string) string {
 		path := filepath.Join(folder, name)
@@ -131,7 +216,7 @@ cancel: ["true"]
 		t.Errorf("it ended with %d and said\n%s", code, said)
 	}
 	got := submitted(folder)
-	for _, want := range []string{"tandem.gpu1.", " 4 cores 1 GPUs x\n", "-1 4 cores 0 GPUs x\n", "'--token-file' '" + filepath.Join(folder, "token") + "'"} {
+	for _, want := range []string{"tandem.gpu1.", " 4 cores 1 GPUs x\n", "-1 4 cores 0 GPUs x\n", " --token-file '" + filepath.Join(folder, "logs/enrolments-tandem") + "'/"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in what was submitted:\n%s", want, got)
 		}
@@ -155,7 +240,7 @@ cancel: ["true"]
 }
 
 func TestLaunchRefuses(t *testing.T) {
-	url, folder := site(t, "admin")
+	url, folder := site(t)
 	t.Setenv("TANDEM_TOKEN", "tandem_admin_secret")
 	write := func(name, content string) string {
 		path := filepath.Join(folder, name)
@@ -169,7 +254,6 @@ func TestLaunchRefuses(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--token-file", token}, "a token with the scope admin is not given to workers"},
 		{[]string{"--path", "x"}, "unknown flag"},
 		{[]string{"--token-file", token, "--every", "1ms"}, "--every (1ms)"},
 		{[]string{"--shapes", write("a.yaml", "shapes: [{name: a, gpu: 1}]")}, "gpu"},

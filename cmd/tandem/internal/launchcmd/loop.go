@@ -15,15 +15,18 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/launcher"
+	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
 
 // loop looks at server and engine, and does what the planner says.
 type loop struct {
-	client  *rest.Client
-	engine  launcher.Engine
-	planner *launcher.Planner
-	dryRun  bool
-	out     io.Writer
+	client *rest.Client
+	engine launcher.Engine
+	// enrolments are the tokens of launches; empty: their workers have another.
+	enrolments engine.Enrolments
+	planner    *launcher.Planner
+	dryRun     bool
+	out        io.Writer
 	// said is what was said last of each job or subject: only news are said.
 	said map[string]string
 }
@@ -68,7 +71,7 @@ func (l *loop) tick(ctx context.Context) error {
 		return err
 	}
 	l.tellJobs(seen.Jobs)
-	failed := l.tellServer(ctx, seen.Jobs, workers)
+	failed := errors.Join(l.tellServer(ctx, seen.Jobs, workers), l.tend(ctx, seen.Jobs, workers))
 	plan := l.planner.Plan(time.Now(), seen)
 	notes := map[string]bool{}
 	for _, note := range plan.Notes {
@@ -82,7 +85,7 @@ func (l *loop) tick(ctx context.Context) error {
 			l.say(order.ID, "would start %s", what)
 			continue
 		}
-		if err := l.engine.Launch(ctx, order); err != nil {
+		if err := l.launch(ctx, order); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s could not be started: %w", what, err))
 			continue // other shapes may be had
 		}
@@ -111,15 +114,12 @@ func (l *loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]str
 	for _, one := range wanted.Studies {
 		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30)})
 	}
-	workers, err := l.client.Workers(ctx)
-	if err != nil {
-		return seen, nil, err
-	}
 	ids = map[string]string{}
-	for _, one := range workers {
+	seen.Workers = []launcher.Worker{{Slots: wanted.Free}}
+	for _, one := range wanted.Workers {
 		ids[one.Launch] = one.ID
-		if one.Alive && one.Drained == nil {
-			seen.Workers = append(seen.Workers, launcher.Worker{Launch: one.Launch, Trials: len(one.Trials), Slots: one.Slots})
+		if one.Slots > 0 {
+			seen.Workers = append(seen.Workers, launcher.Worker{Launch: one.Launch, Trials: one.Trials, Slots: one.Slots})
 		}
 	}
 	seen.Jobs, err = l.engine.List(ctx)

@@ -30,7 +30,8 @@ func TokenCommand() *cobra.Command {
 		Long: `Create, list and revoke the tokens a server accepts.
 
 Scopes: admin may do everything; user has studies of its own and sees no others;
-worker may run trials; viewer may read everything.`,
+worker may run trials; launcher may start workers (docs/launch.md); viewer may read
+everything.`,
 	})
 	flags.Add(command)
 	command.AddCommand(tokenCreateCommand(&flags), tokenListCommand(&flags), tokenRevokeCommand(&flags))
@@ -52,6 +53,7 @@ by default, if no token and no --server is given), whether it runs or not. With
 --database they are made in a database, and are in no server's audit log.`,
 		Example: `  tandem token create --scope user --name alice
   tandem token create --scope worker --worker rack-7
+  tandem token create --scope launcher --name alice
   tandem token create --scope viewer --name dashboard --expires 720h
   tandem token create --scope admin --data ~/.local/share/tandem`,
 		Args: term.Arguments(0, "no arguments"),
@@ -71,9 +73,9 @@ by default, if no token and no --server is given), whether it runs or not. With
 			return term.SayAnswer(command.OutOrStdout(), flags.JSON, issued, "%s\n", issued.Token)
 		},
 	}
-	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker or viewer")
-	term.CompleteFlag(command, "scope", term.Words("admin", "user", "worker", "viewer"))
-	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scope user, the name of the user (default the worker, or this host)")
+	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker, viewer or launcher")
+	term.CompleteFlag(command, "scope", term.Words("admin", "user", "worker", "viewer", "launcher"))
+	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scopes user and launcher, the name of the user; * for a launcher for all users (default the worker, or this host)")
 	command.Flags().StringVar(&worker, "worker", "", "for the scope worker: the worker it is for, by the name it is started with; * for any number of them (default the first that uses it)")
 	command.Flags().DurationVar(&life, "expires", 0, "how long it is valid, such as 720h; 0 means for ever")
 	command.Flags().StringVar(&data, "data", "", "make it with the server of this data folder, or in the folder if none runs")
@@ -86,7 +88,7 @@ func tokenRequest(name, scope, worker string, life time.Duration) (protocol.Toke
 	switch {
 	case life < 0:
 		return protocol.TokenRequest{}, term.Misuse("--expires (%v) must be a time from now, such as 720h, or 0 for a token that never expires", life)
-	case name == "" && scope == string(auth.User):
+	case name == "" && (scope == string(auth.User) || scope == string(auth.Launcher)):
 		return protocol.TokenRequest{}, term.Misuse("--name must be the user's name, such as alice: all tokens of that name are the same user's")
 	case name == "" && worker != "" && worker != auth.AnyWorker:
 		name = worker

@@ -64,6 +64,9 @@ func (c *Connection) OpenWithToken(purpose string) (*rest.Client, error) {
 	return client, err
 }
 
+// Enrols reports whether the token is one that a launcher left for a worker.
+func (c *Connection) Enrols() bool { return strings.HasPrefix(c.Token, "tandem_enrolment_") }
+
 // Open returns the client. The token is never taken from the command line,
 // where every user of the machine could read it.
 func (c *Connection) Open() (*rest.Client, error) {

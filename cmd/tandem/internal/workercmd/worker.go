@@ -3,6 +3,7 @@ package workercmd
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/leave"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/process"
+	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -102,6 +104,9 @@ func Command() *cobra.Command {
 			}
 			if server.TokenFile != "" {
 				options.Protected = append(options.Protected, server.TokenFile)
+				if server.Enrols() {
+					options.Protected[0] = filepath.Dir(server.TokenFile) // others wait there
+				}
 			}
 			logger, err := log.Logger(command.ErrOrStderr())
 			if err != nil {
@@ -116,6 +121,9 @@ func Command() *cobra.Command {
 				return err
 			}
 			defer done()
+			if made.Server, err = enrolled(command.Context(), &server, client, logger); err != nil {
+				return err
+			}
 			return run(command.Context(), made)
 		},
 	}
@@ -134,6 +142,41 @@ func Command() *cobra.Command {
 	return command
 }
 
+// enrolled is a client with the worker's own token, where a launcher left an enrolment
+// for it, which is used up then.
+func enrolled(ctx context.Context, server *term.Connection, client *rest.Client, logger *slog.Logger) (*rest.Client, error) {
+	if !server.Enrols() {
+		return client, nil
+	}
+	nonce := rand.Text()
+	stalled := func(err error) {
+		logger.Warn("the server does not answer; waiting for it", "error", err)
+	}
+	err := retry.Do(ctx, retry.CallPatience, stalled, func(ctx context.Context) error {
+		made, err := client.ExchangeEnrolment(ctx, nonce)
+		server.Token = made.Token
+		return err
+	})
+	if err != nil {
+		return nil, refused(err)
+	}
+	if server.TokenFile != "" {
+		if err := os.Remove(server.TokenFile); err != nil {
+			logger.Info("the enrolment stays, and cannot be used again", "error", err)
+		}
+		server.TokenFile = ""
+	}
+	return server.Open()
+}
+
+// refused gives an error of the server about the worker's token its exit.
+func refused(err error) error {
+	if problem.Is(err, problem.Unauthorized) || problem.Is(err, problem.Forbidden) {
+		return term.WithCode(3, err)
+	}
+	return err
+}
+
 func run(ctx context.Context, made agent.Options) error {
 	worker, err := agent.New(made)
 	if err != nil {
@@ -147,10 +190,8 @@ func run(ctx context.Context, made agent.Options) error {
 		return term.WithCode(4, err)
 	case errors.As(err, new(leave.Useless)):
 		return term.WithCode(5, err)
-	case problem.Is(err, problem.Unauthorized), problem.Is(err, problem.Forbidden):
-		return term.WithCode(3, err)
 	}
-	return err
+	return refused(err)
 }
 
 // leaving are the rules by which the worker leaves.
