@@ -1,12 +1,15 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -18,6 +21,26 @@ func (s *stage) preview(kind, file, query string) protocol.Preview {
 		s.t.Fatalf("%d %s: %v", got.status, got.body, err)
 	}
 	return preview
+}
+
+// unknownHooks are those of a server on which nobody made any.
+type unknownHooks struct{ hooked }
+
+type hooked interface{ api.Hooks }
+
+func (unknownHooks) Check(_ context.Context, def definition.Definition) error {
+	if len(def.Hooks) == 0 {
+		return nil
+	}
+	return problem.WithFields("no such hooks", []problem.Field{{Path: "hooks[0].name", Message: "must be the name of one of your hooks"}})
+}
+
+func TestPreviewOfAFileThatNamesNoHook(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(config *api.Config) { config.Hooks = unknownHooks{} })
+	if got := s.preview("application/yaml", smallStudy+"\nhooks: [{name: team}]\n", ""); got.Plan != nil || len(got.Faults) != 1 || got.Faults[0].Path != "hooks[0].name" {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestPreviewOfAStudyFile(t *testing.T) {
