@@ -158,6 +158,13 @@ func (s *state) roomOn(member pool.Member) pool.Room {
 	return pool.RoomOf(member, s.heldOf(member.Registration.ID))
 }
 
+// loadOf is the worker's load with the trials that are being chosen for it. The cores
+// kept meanwhile are no load: it will have at most those that the trials take.
+func (s *state) loadOf(member pool.Member) float64 {
+	member.Reserved = 0
+	return s.roomOn(member).Load()
+}
+
 func takesOne(room pool.Room, need pool.Need) bool {
 	return room.Trials < room.Slots && room.Fits(need)
 }
@@ -191,8 +198,8 @@ func (s *state) seekRoom(ask Ask, asking pool.Member) (sought bool) {
 // the same trial would run with fewer others there. That one is woken. Nobody yields
 // for longer than its patience. Trials that share GPUs are to be packed; one that is
 // held for the worker, or for which that was cleared, runs there.
-func (s *state) yields(ask Ask, asking pool.Member, room pool.Room) bool {
-	worker, load := asking.Registration.ID, room.Load()
+func (s *state) yields(ask Ask, asking pool.Member) bool {
+	worker, load := asking.Registration.ID, s.loadOf(asking)
 	w, waits := s.queue.Waiter(worker)
 	if !waits || load <= level || len(s.queue.Sorted()) == 1 || ask.SharesGPUs || s.heldAmount(ask.Study, worker) != (pool.Amount{}) {
 		return false
@@ -208,7 +215,7 @@ func (s *state) yields(ask Ask, asking pool.Member, room pool.Room) bool {
 		}
 		here := s.roomOn(member)
 		need := ask.Need(here.Machine)
-		if here.Load() < load-level && takesOne(here, need) && s.denied(ask, member, need, pool.Amount{}).Reason == "" {
+		if s.loadOf(member) < load-level && takesOne(here, need) && s.denied(ask, member, need, pool.Amount{}).Reason == "" {
 			return s.queue.Skip(s.now(), worker, ask.Study, id)
 		}
 	}

@@ -186,7 +186,7 @@ func (a *Allocator) Reserve(q Request) (*Reservation, Denied) {
 		fits = site.Room.Fits(need)
 	}
 	switch {
-	case fits && a.yields(q.Ask, member, site.Room):
+	case fits && a.yields(q.Ask, member):
 		return nil, Denied{Reason: "another worker that waits carries less"}
 	case fits:
 	case no.Reason != "":
