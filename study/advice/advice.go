@@ -153,23 +153,19 @@ func atEnd(dimension space.Dimension, p space.Parameter, u float64, high bool) b
 	return u <= share
 }
 
-// Failed names the parameters with values at which trials fail: failed are the
-// configurations of those that did, well of those that were measured, all drawn
-// without a model.
+// Failed names the parameters with values at which trials fail: failed are those that
+// did, well those that were measured, all drawn without a model.
 func Failed(s space.Space, failed, well []space.Configuration) []Piece {
 	if len(failed) == 0 || len(failed)+len(well) < Least {
 		return nil
 	}
 	var list []labelled
-	for _, c := range failed {
-		list = append(list, labelled{c, true})
-	}
-	for _, c := range well {
-		list = append(list, labelled{c, false})
+	for i, c := range slices.Concat(failed, well) {
+		list = append(list, labelled{c, i < len(failed)})
 	}
 	t := newTable(s, list)
-	questions := 0
 	var found []Piece
+	questions := 0
 	ask := func(d int, high bool, inside func(float64) bool) {
 		questions++
 		if piece, ok := t.count(d, inside); ok {

@@ -76,11 +76,10 @@ func ofRange(s space.Space, one advice.Piece, rung int) protocol.AdvicePiece {
 	if one.High {
 		end, bound = "upper", "above"
 	}
-	last := edge(p, one.High)
 	piece := pieceOf("range", one)
 	piece.Rung = &rung
 	piece.Found = fmt.Sprintf("The best trials lie at the %s end of %s.", end, one.Parameter)
-	piece.Do = fmt.Sprintf("If %s can be %s %s, start a new study like this one with a wider range, which begins with these results.", one.Parameter, bound, last)
+	piece.Do = fmt.Sprintf("If %s can be %s %s, start a new study like this one with a wider range, which begins with these results.", one.Parameter, bound, edge(p, one.High))
 	piece.Evidence = fmt.Sprintf("%d of %s from %s to %s are among the best %d, and %d of %d others. Rank correlation over the %d drawn without a model: %.2f; probability by chance: %s.",
 		one.Hits, format.Count(one.Inside, "trial"), format.Value(piece.Low), format.Value(piece.High), one.Hits+one.Misses, one.Misses, one.Outside, one.Drawn, one.Rank, byChance(one.Chance))
 	return piece
@@ -95,16 +94,14 @@ func byChance(chance float64) string {
 
 // edge is the bound at an end of the parameter's range.
 func edge(p space.Parameter, high bool) string {
-	switch {
-	case len(p.Values) > 0 && high:
-		return p.Values[len(p.Values)-1].String()
-	case len(p.Values) > 0:
-		return p.Values[0].String()
-	case high:
-		return fmt.Sprintf("%g", p.High)
-	default:
-		return fmt.Sprintf("%g", p.Low)
+	low, top := space.Float(p.Low), space.Float(p.High)
+	if last := len(p.Values) - 1; last >= 0 {
+		low, top = p.Values[0], p.Values[last]
 	}
+	if high {
+		return format.Value(top)
+	}
+	return format.Value(low)
 }
 
 func pieceOf(kind string, one advice.Piece) protocol.AdvicePiece {
@@ -131,11 +128,11 @@ func failures(s space.Space, trials []trial.Trial) []protocol.AdvicePiece {
 	var pieces []protocol.AdvicePiece
 	for _, one := range advice.Failed(s, failed, well) {
 		piece := pieceOf("failures", one)
-		where := fmt.Sprintf("%s is %s", one.Parameter, format.Value(piece.Low))
+		where := format.Value(piece.Low)
 		if piece.Low != piece.High {
-			where = fmt.Sprintf("%s is from %s to %s", one.Parameter, format.Value(piece.Low), format.Value(piece.High))
+			where = "from " + where + " to " + format.Value(piece.High)
 		}
-		piece.Found = fmt.Sprintf("Trials fail where %s.", where)
+		piece.Found = fmt.Sprintf("Trials fail where %s is %s.", one.Parameter, where)
 		piece.Do = fmt.Sprintf("Read the log of trial %d. If it is the value's fault, leave these values out of a new study.", number)
 		piece.Evidence = fmt.Sprintf("%d of %s there failed, and %d of %d others, all drawn without a model; probability by chance: %s.",
 			one.Hits, format.Count(one.Inside, "trial"), one.Misses, one.Outside, byChance(one.Chance))
