@@ -4,6 +4,6 @@ import { byId, make, show } from "./dom.js";
 /** Draws the findings, and hides their card where there are none. */
 export function drawAdvice({ pieces }) {
   show(byId("advice"), pieces.length > 0);
-  byId("advice-body").replaceChildren(...pieces.map(({ found, do: todo, evidence }) => make("section", { class: "piece" },
-    make("h3", {}, found), make("p", {}, todo), make("p", { class: "chart-note" }, evidence))));
+  byId("advice-body").replaceChildren(...pieces.map((piece) => make("section", { class: "piece" },
+    make("h3", {}, piece.found), make("p", {}, piece.do), make("p", { class: "chart-note" }, piece.evidence))));
 }
