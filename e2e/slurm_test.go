@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/e2e/cluster"
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
 // clusterScript trains an epoch when it is let go on, and ends at once when it is told to.
@@ -92,16 +93,20 @@ func TestSlurmRunsStudies(t *testing.T) {
 	if all := jobs("all"); len(all) > 0 {
 		t.Fatalf("jobs without a launcher: %v", all)
 	}
-	launcher, err := launch.Start(binary, append(slurm.Environment, "TANDEM_TOKEN=leaked-"+token), line...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		launcher.Kill()
-		if t.Failed() {
-			t.Logf("the launcher said:\n%s", launcher.Output())
+	start := func() *launch.Process {
+		launcher, err := launch.Start(binary, append(slurm.Environment, "TANDEM_TOKEN=leaked-"+token), line...)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() {
+			launcher.Kill()
+			if t.Failed() {
+				t.Logf("the launcher said:\n%s", launcher.Output())
+			}
+		})
+		return launcher
+	}
+	launcher := start()
 	until(t, "a trial on each node", func() bool { return slices.Equal(leased("first"), []string{"n1", "n2"}) })
 	if waiting, err := os.ReadDir(filepath.Join(place, "logs", "enrolments-tandem")); err != nil || len(waiting) > 0 {
 		t.Errorf("enrolments that were used are left: %v, %v", waiting, err)
@@ -141,6 +146,26 @@ func TestSlurmRunsStudies(t *testing.T) {
 		return strings.Contains(launcher.Output(), "second waits: no more workers of the shape gpu")
 	})
 	noToken(t, token, slurm.Folder, launcher.PID())
+
+	ends := func(shape string) (said []string) {
+		for _, one := range read[crew.Launches](t, at.must("pool", "launches", "--json")).Launchers[0].Ends {
+			if one.Shape == shape {
+				said = append(said, one.Why)
+			}
+		}
+		return said
+	}
+	if all := strings.Join(ends("cpu"), "\n"); !strings.Contains(all, "its node failed") {
+		t.Errorf("of the ends of workers it is said:\n%s", all)
+	}
+	launcher.Kill()
+	failed := len(ends("gpu"))
+	launcher = start()
+	until(t, "a new process to know of the hold", func() bool {
+		return strings.Contains(launcher.Output(), "second waits: no more workers of the shape gpu")
+	})
+	at.must("pool", "try-again", "gpu")
+	until(t, "one more worker to be tried", func() bool { return len(ends("gpu")) > failed })
 }
 
 // noToken fails if the launcher's token, or one that was had with it, is in a file of the

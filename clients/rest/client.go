@@ -48,6 +48,7 @@ type Client struct {
 	StudyCalls
 	PoolCalls
 	HookCalls
+	LauncherCalls
 	*caller
 }
 
@@ -56,6 +57,9 @@ type StudyCalls struct{ *caller }
 
 // PoolCalls are the calls about workers, leases, quotas, ground truth, devices and tokens.
 type PoolCalls struct{ *caller }
+
+// LauncherCalls are the calls of launchers, and about what they start.
+type LauncherCalls struct{ *caller }
 
 // HookCalls are the calls about hooks.
 type HookCalls struct{ *caller }
@@ -93,7 +97,7 @@ func New(options Options) (*Client, error) {
 	// A redirect would take the call, and perhaps the token, somewhere else.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &sender
-	return &Client{StudyCalls{client}, PoolCalls{client}, HookCalls{client}, client}, nil
+	return &Client{StudyCalls{client}, PoolCalls{client}, HookCalls{client}, LauncherCalls{client}, client}, nil
 }
 
 // newTransport is the standard one with room for a worker's parallel calls.

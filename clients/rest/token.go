@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
 // Tokens lists the tokens; it takes an admin's.
@@ -21,18 +20,6 @@ func (c PoolCalls) Tokens(ctx context.Context) ([]protocol.TokenView, error) {
 // whose answer was lost has to be deleted.
 func (c PoolCalls) CreateToken(ctx context.Context, ask protocol.TokenRequest) (protocol.IssuedToken, error) {
 	return exchange[protocol.IssuedToken](ctx, c.caller, path("tokens"), ask, once)
-}
-
-// Enrol makes a token for the worker of each launch, to be used once.
-func (c PoolCalls) Enrol(ctx context.Context, ask crew.EnrolmentRequest) ([]crew.Enrolment, error) {
-	made, err := exchange[crew.Enrolments](ctx, c.caller, path("enrolments"), ask)
-	return made.Enrolments, err
-}
-
-// ExchangeEnrolment gets a worker's token for the client's own, an enrolment. With the
-// same nonce it may be called again.
-func (c PoolCalls) ExchangeEnrolment(ctx context.Context, nonce string) (crew.LaunchedToken, error) {
-	return exchange[crew.LaunchedToken](ctx, c.caller, path("enrolments", "exchange"), crew.EnrolmentExchange{Nonce: nonce})
 }
 
 // DeleteToken removes a token and its sessions.

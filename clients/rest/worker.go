@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
 // Register introduces a worker; again with the same id is harmless.
@@ -16,12 +15,6 @@ func (c PoolCalls) Register(ctx context.Context, registration protocol.WorkerReg
 // Unregister takes leave.
 func (c PoolCalls) Unregister(ctx context.Context, worker string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("workers", worker)}, nil)
-}
-
-// Gone says that the job of a worker has ended, as the engine that ran it knows; what it
-// held waits for others at once.
-func (c PoolCalls) Gone(ctx context.Context, worker string, told protocol.Gone) (protocol.GoneReply, error) {
-	return exchange[protocol.GoneReply](ctx, c.caller, path("workers", worker, "gone"), told)
 }
 
 // Heartbeat keeps the worker's leases alive; not_found means that it has to
@@ -44,9 +37,4 @@ func (c PoolCalls) Workers(ctx context.Context) ([]protocol.Worker, error) {
 // Pool returns who runs where and why.
 func (c PoolCalls) Pool(ctx context.Context) (protocol.Pool, error) {
 	return get[protocol.Pool](ctx, c.caller, path("pool"), "")
-}
-
-// PoolWanted says what studies would start now if there were workers for it.
-func (c PoolCalls) PoolWanted(ctx context.Context) (crew.PoolWanted, error) {
-	return get[crew.PoolWanted](ctx, c.caller, path("pool", "wanted"), "")
 }

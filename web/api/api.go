@@ -26,6 +26,7 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/follow"
 	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/launches"
 	"github.com/tandem-tune/tandem/web/openapi"
 	"github.com/tandem-tune/tandem/web/strict"
 )
@@ -59,6 +60,7 @@ type server struct {
 	tokens        auth.Store
 	forecasts     Forecasts
 	hooks         Hooks
+	launches      launches.Board
 	healthy       func() error
 	ready         func() error
 	artifactLimit int64

@@ -55,8 +55,8 @@ func (s accessAPI) exchangeEnrolment(ctx context.Context, input *Content[crew.En
 	return answered(crew.LaunchedToken{Launch: token.Subject, Token: secret.Reveal(), Expires: token.Expires}, nil)
 }
 
-// endLaunch ends the tokens of a launch, as far as the caller speaks for it.
-func (s accessAPI) endLaunch(ctx context.Context, launch string) error {
+// endLaunches ends the tokens of launches, as far as the caller speaks for them.
+func (s accessAPI) endLaunches(ctx context.Context, launches ...string) error {
 	caller := access.CallerOf(ctx)
-	return s.Authenticator.EndLaunch(ctx, launch, func(token auth.Token) bool { return caller.Holds(guard.CallerOf(token).Holder) })
+	return s.Authenticator.EndLaunches(ctx, launches, func(token auth.Token) bool { return caller.Holds(guard.CallerOf(token).Holder) })
 }

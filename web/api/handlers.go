@@ -18,6 +18,7 @@ type (
 	artifactAPI  struct{ *server } // artifacts
 	forecastAPI  struct{ *server } // forecasts
 	hookAPI      struct{ *server } // hooks
+	launcherAPI  struct{ *server } // what launchers start
 	healthAPI    struct{ *server } // health, metrics and the document
 )
 

@@ -130,6 +130,7 @@ var harmless = []string{
 	"GET /api/v1/quotas", "GET /api/v1/quotas/{user}", "PUT /api/v1/quotas/{user}", "DELETE /api/v1/quotas/{user}", // the administrators', and one's own
 	"GET /api/v1/reservations", "POST /api/v1/reservations", "DELETE /api/v1/reservations/{reservation}",
 	"POST /api/v1/hooks", "GET /api/v1/hooks", "DELETE /api/v1/hooks/{hook}", "POST /api/v1/hooks/{hook}/test", // web/hooks looks at them
+	"PUT /api/v1/pool/launchers/{launcher}", "POST /api/v1/pool/launchers/{launcher}/try-again", "GET /api/v1/pool/launches", // TestWhatLaunchersStartIsShown
 	"POST /api/v1/enrolments", "POST /api/v1/enrolments/exchange", // of one's own launches
 	"PUT /api/v1/artifacts/{sha256}", // bytes whose hash the sender knows
 }

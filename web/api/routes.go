@@ -90,7 +90,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", guard.Runners, 200, guard.Call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
-	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), hookAPI{s}.hookRoutes())
+	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
 }
 
 // answers are the routes of results of a study.
@@ -141,7 +141,7 @@ var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
-	"create-enrolments": true, "exchange-enrolment": true,
+	"create-enrolments": true, "exchange-enrolment": true, "try-launcher-again": true,
 }
 
 // guarded returns the route as the guard takes it.

@@ -41,7 +41,7 @@ type goneInput struct {
 func (s workerAPI) workerGone(ctx context.Context, input *goneInput) (*jsonAnswer[protocol.GoneReply], error) {
 	reply, err := s.studies.Gone(ctx, input.Worker, input.Body)
 	if err == nil {
-		err = accessAPI(s).endLaunch(ctx, input.Body.Launch)
+		err = accessAPI(s).endLaunches(ctx, input.Body.Launch)
 	}
 	return answered(reply, err)
 }

@@ -82,15 +82,22 @@ func (a *Authenticator) Exchange(ctx context.Context, enrolment Token, nonce Sec
 	return Secret(seal(string(Worker), id, secret)), token, nil
 }
 
-// EndLaunch removes the enrolments and the workers' tokens of a launch, of those tokens
+// EndLaunches removes the enrolments and the workers' tokens of launches, of those tokens
 // that the caller may speak for.
-func (a *Authenticator) EndLaunch(ctx context.Context, launch string, speaksFor func(Token) bool) error {
+func (a *Authenticator) EndLaunches(ctx context.Context, launches []string, speaksFor func(Token) bool) error {
+	if len(launches) == 0 {
+		return nil
+	}
+	over := map[string]bool{}
+	for _, launch := range launches {
+		over[launch] = true
+	}
 	tokens, err := a.store.Tokens(ctx)
 	if err != nil {
 		return err
 	}
 	for _, token := range tokens {
-		if token.Launched() && token.Subject == launch && speaksFor(token) {
+		if token.Launched() && over[token.Subject] && speaksFor(token) {
 			if err := a.remove(ctx, token.ID); err != nil {
 				return err
 			}

@@ -92,7 +92,7 @@ func TestWhatWasLaunchedEndsWithItsLaunch(t *testing.T) {
 		if _, err := authenticator.Token(ctx, secret); err != nil {
 			t.Fatalf("another launcher ended it: %v", err)
 		}
-		if err := authenticator.EndLaunch(ctx, "L-0", func(token auth.Token) bool { return token.Parent() == of.ID }); err != nil {
+		if err := authenticator.EndLaunches(ctx, []string{"L-0"}, func(token auth.Token) bool { return token.Parent() == of.ID }); err != nil {
 			t.Fatal(err)
 		}
 	}

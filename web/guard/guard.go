@@ -76,6 +76,8 @@ type Guard struct {
 	Limits        *limit.Clients
 	Logger        *slog.Logger
 	Monitor       Monitor
+	// Now is the clock.
+	Now func() time.Time
 
 	config           Config
 	hosts            origin.Hosts
@@ -101,6 +103,7 @@ func New(config Config) *Guard {
 		now = time.Now
 	}
 	g.Authenticator = cmp.Or(config.Authenticator, auth.NewAuthenticator(config.Tokens, now))
+	g.Now = now
 	g.Limits = limit.NewClients(config.Limits, now, g.Monitor.Limited)
 	g.refusals, g.visits = audit.NewLimiter(now), audit.NewLimiter(now)
 	return g

@@ -65,10 +65,11 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		Probes:   []protocol.Probe{{Workload: hostile, Setting: hostile, Seconds: 1, Joules: 1, Method: hostile}},
 		Measures: []protocol.Measure{{Name: hostile, Detail: hostile, Reason: hostile, Remedy: hostile}}, Sandbox: &protocol.Sandbox{Mode: "auto", Missing: []string{hostile}}})
 	s.foresee(hostile)
+	s.launches(hostile)
 	p := s.enter(browser, "/studies")
 	address := "/studies/" + url.PathEscape(hostile)
 	for _, page := range []struct{ path, at string }{
-		{"/studies", "#studies"}, {"/workers", "#workers"}, {"/pool", "#steps"}, {"/pool", "#placement-runs"},
+		{"/studies", "#studies"}, {"/workers", "#workers"}, {"/pool", "#steps"}, {"/pool", "#placement-runs"}, {"/pool", "#launches"}, {"/pool", "#launches-notes"}, {"/pool", "#ends"},
 		{address + "/charts", "#parallel"}, {address + "/charts", "#slices"}, {address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
 		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
 		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#probes"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},

@@ -168,6 +168,7 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#reserved tbody tr")].map(row => [0, 1, 4].map(cell => row.cells[cell].innerText.replaceAll("\n", " ")).join("|"))`, []string{
 		"worker rack-9 No worker of this name is connected: nothing is kept until one is.|user adda No token is this user’s: nobody can use what is kept.|holds", "2 GPUs The connected workers have 0 GPUs in all: while it holds, nobody else begins a trial with GPUs.|user browser|holds",
 	})
+	tryLaunches(s, p)
 	p.quiet()
 
 	// A user sees its own demand, and no knob.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
 // Engine starts and ends workers.
@@ -139,7 +140,8 @@ func (s Shape) Complete() (Shape, error) {
 
 // Want is what a study could start now.
 type Want struct {
-	Study string
+	// Study is its name for people, StudyID what the server calls it.
+	Study, StudyID string
 	// Trials is how many, each with at least so much.
 	Trials, GPUs, Cores int
 	MemoryGiB           float64
@@ -172,7 +174,7 @@ type Plan struct {
 	// Cancel are the ids of jobs to take back.
 	Cancel []string
 	// Notes say in sentences what is not done, and why.
-	Notes []string
+	Notes []crew.LaunchNote
 }
 
 func bySize(a, b Shape) int {

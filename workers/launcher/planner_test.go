@@ -107,7 +107,7 @@ func TestWhatDoesNotFitIsSaidAndNotStarted(t *testing.T) {
 	c.wants = want(3, 2)
 	c.tick()
 	c.must(t, "jobs", c.asked, 0)
-	if len(c.plan.Notes) != 1 || !strings.Contains(c.plan.Notes[0], "no shape has what its trials ask for (2 GPUs") {
+	if len(c.plan.Notes) != 1 || !strings.Contains(c.plan.Notes[0].Says, "no shape has what its trials ask for (2 GPUs") {
 		t.Errorf("it says %q", c.plan.Notes)
 	}
 	c.wants = append(want(1, 1), want(2, 0)...)
@@ -162,7 +162,7 @@ func TestAShapeThatOnlyFailsIsHeld(t *testing.T) {
 	if c.asked < 4 || c.asked > 10 {
 		t.Errorf("%d were started in an hour", c.asked)
 	}
-	if len(c.plan.Notes) == 0 || !strings.Contains(c.plan.Notes[0], "no GPU is there") {
+	if len(c.plan.Notes) == 0 || !strings.Contains(c.plan.Notes[0].Says, "no GPU is there") {
 		t.Errorf("it says %q", c.plan.Notes)
 	}
 }

@@ -35,9 +35,9 @@ export function fillRows(id, rows) {
     const old = body.rows[at];
     if (!old) body.append(row);
     else if (!old.isEqualNode(row)) {
-      const focused = [...old.querySelectorAll("a")].indexOf(document.activeElement);
+      const focused = [...old.querySelectorAll("a, button")].indexOf(document.activeElement);
       old.replaceWith(row);
-      row.querySelectorAll("a")[focused]?.focus();
+      row.querySelectorAll("a, button")[focused]?.focus();
     }
   });
   while (body.rows.length > rows.length) body.lastElementChild.remove();

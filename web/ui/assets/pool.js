@@ -7,6 +7,7 @@ import { count, duration, measured, moment, nothing, several, share } from "./fo
 import { Figures } from "./figures.js";
 import { offerFrame } from "./frame.js";
 import { drawGPUModels } from "./gpu-models.js";
+import { drawLaunches } from "./launches.js";
 import { linkState, repeat, tell } from "./live.js";
 import { drawPlacement } from "./placement.js";
 import { drawReservations } from "./reservations.js";
@@ -166,8 +167,8 @@ function drawScaled({ mode, least, most, steady, pause_seconds: pause, changes }
 
 async function refresh() {
   const { scope } = await identity();
-  const [forecast, found, pool, { reservations }] = await Promise.all([
-    get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice"), get("/pool"), get("/reservations"),
+  const [forecast, found, pool, { reservations }, { launchers }] = await Promise.all([
+    get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice"), get("/pool"), get("/reservations"), get("/pool/launches"),
   ]);
   advice = found;
   scaled = pool.autoscale ?? scaled;
@@ -180,6 +181,7 @@ async function refresh() {
   drawForecast(forecast);
   drawTrust(forecast);
   drawReservations(reservations);
+  drawLaunches(launchers, ask);
   drawPlacement(pool);
   drawScaled(scaled);
   drawGPUModels(pool.gpu_models);
@@ -187,6 +189,9 @@ async function refresh() {
   drawKnob();
   drawWorkers();
 }
+
+/** Asks for a change, and shows what came of it. */
+const ask = (run) => run().then(refresh).catch((error) => tell(error));
 
 offerFrame();
 byId("span").addEventListener("change", () => refresh().catch((error) => tell(error)));

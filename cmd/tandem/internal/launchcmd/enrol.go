@@ -13,7 +13,8 @@ import (
 // another one.
 const waits = 24 * time.Hour
 
-// launch orders workers, each of which finds a token of its own.
+// launch orders workers, each of which finds a token of its own. What the engine does not
+// take is over once it is clear that it does not list it either.
 func (l *loop) launch(ctx context.Context, order launcher.Order) error {
 	var launches []string
 	for i := range order.Count {
@@ -22,7 +23,9 @@ func (l *loop) launch(ctx context.Context, order launcher.Order) error {
 	if err := l.enrol(ctx, launches, order.Shape.TimeLimit); err != nil {
 		return err
 	}
-	return l.engine.Launch(ctx, order) // tend drops what the engine does not take
+	err := l.engine.Launch(ctx, order)
+	l.planner.Answered(time.Now(), order, err)
+	return err
 }
 
 // enrol has the server make tokens for launches, and keeps them for their workers.
@@ -56,7 +59,7 @@ func (l *loop) tend(ctx context.Context, jobs []launcher.Job, workers map[string
 		job := byLaunch[launch]
 		_, registered := workers[launch]
 		switch {
-		case registered, job.State == launcher.Ended, now.Sub(at) > waits:
+		case registered, l.planner.Over(launch), now.Sub(at) > waits:
 			failed = errors.Join(failed, l.enrolments.Drop(launch))
 		case job.State == launcher.Pending && now.Sub(at) > waits/2:
 			failed = errors.Join(failed, l.enrol(ctx, []string{launch}, limits[job.Shape]))

@@ -146,8 +146,8 @@ func (f *flags) readShapes() ([]launcher.Shape, error) {
 
 // launch checks all that can be wrong, and works until it is told to end.
 func (f *flags) launch(command *cobra.Command, extra []string) error {
-	if f.every < time.Second || f.idle < time.Second || strings.ContainsAny(f.name, ". |\n") || f.name == "" {
-		return term.Misuse("--every (%v) and --idle (%v) must be at least 1s, and --name (%q) a word without a dot", f.every, f.idle, f.name)
+	if f.every < time.Second || f.idle < time.Second || strings.ContainsAny(f.name, ". |/\n") || f.name == "" {
+		return term.Misuse("--every (%v) and --idle (%v) must be at least 1s, and --name (%q) a word without dots and slashes", f.every, f.idle, f.name)
 	}
 	shapes, err := f.readShapes()
 	if err != nil {
@@ -168,12 +168,23 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 	}
 	l := &loop{
 		client: client, engine: jobs, enrolments: enrolments, dryRun: f.dryRun, out: command.OutOrStdout(), said: map[string]string{},
-		planner: &launcher.Planner{Shapes: shapes, Idle: f.idle},
+		planner: &launcher.Planner{Shapes: shapes, Idle: f.idle}, name: f.name, of: command.Name(),
 	}
-	if f.dryRun || f.once {
+	if f.dryRun {
 		return l.tick(ctx)
 	}
-	return l.run(ctx, f.every)
+	if l.kept, err = engine.OpenMemory(f.logs, f.name); err != nil {
+		return err
+	}
+	defer l.kept.Close() //nolint:errcheck // it was only locked
+	if l.planner.Memory, err = l.kept.Read(); err != nil {
+		return err
+	}
+	if f.once {
+		return l.tick(ctx)
+	}
+	l.every = f.every
+	return l.run(ctx)
 }
 
 // worker is the command line of the workers.

@@ -3,7 +3,9 @@ package launchcmd_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,6 +32,7 @@ esac
 // site is a server where a study wants two trials without and one with a GPU.
 func site(t *testing.T) (url, folder string) {
 	t.Helper()
+	folder = t.TempDir()
 	mux := http.NewServeMux()
 	for path, body := range map[string]string{
 		"/api/v1/pool/wanted": `{"workers":[],"free":0,"studies":[{"study":"a","study_id":"a","trials":1,"gpus":1},{"study":"b","study_id":"b","trials":2},{"study":"c","study_id":"c","trials":2,"gpus":16}]}`,
@@ -39,6 +42,17 @@ func site(t *testing.T) (url, folder string) {
 			w.Write([]byte(body)) //nolint:errcheck // the client tells
 		})
 	}
+	mux.HandleFunc("PUT /api/v1/pool/launchers/tandem", func(w http.ResponseWriter, r *http.Request) {
+		said, err := io.ReadAll(r.Body)
+		if err := errors.Join(err, os.WriteFile(filepath.Join(folder, "report.json"), said, 0o600)); err != nil {
+			t.Error(err)
+		}
+		again, _ := os.ReadFile(filepath.Join(folder, "try-again")) //nolint:errcheck // mostly nobody asks
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(crew.LauncherReply{TryAgain: strings.Fields(string(again))}); err != nil {
+			t.Error(err)
+		}
+	})
 	mux.HandleFunc("POST /api/v1/enrolments", func(w http.ResponseWriter, r *http.Request) {
 		var ask crew.EnrolmentRequest
 		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
@@ -55,7 +69,6 @@ func site(t *testing.T) (url, folder string) {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	folder = t.TempDir()
 	if err := os.Chmod(folder, 0o700); err != nil { //nolint:gosec // a folder
 		t.Fatal(err)
 	}

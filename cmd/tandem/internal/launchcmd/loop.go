@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
@@ -25,16 +26,21 @@ type loop struct {
 	// enrolments are the tokens of launches; empty: their workers have another.
 	enrolments engine.Enrolments
 	planner    *launcher.Planner
-	dryRun     bool
-	out        io.Writer
+	// kept is where the planner's memory is; nil: nothing is kept, as nothing is done.
+	kept *engine.MemoryFile
+	// name is the launcher's, of the engine of that name, and it looks so often.
+	name, of string
+	every    time.Duration
+	dryRun   bool
+	out      io.Writer
 	// said is what was said last of each job or subject: only news are said.
 	said map[string]string
 }
 
 // run works until the context ends. What does not answer is asked again.
-func (l *loop) run(ctx context.Context, every time.Duration) error {
-	l.say("start", "looking every %v; Ctrl-C ends this and leaves the workers", every)
-	ticker := time.NewTicker(every)
+func (l *loop) run(ctx context.Context) error {
+	l.say("start", "looking every %v; Ctrl-C ends this and leaves the workers", l.every)
+	ticker := time.NewTicker(l.every)
 	defer ticker.Stop()
 	for {
 		err := l.tick(ctx)
@@ -64,45 +70,91 @@ func (l *loop) say(subject, text string, arguments ...any) {
 	}
 }
 
-// tick looks once and acts.
+// tick looks once and acts. What is about to be done is kept before, and what became of
+// it is kept before the server is told.
 func (l *loop) tick(ctx context.Context) error {
 	seen, workers, err := l.look(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, l.report(ctx, nil, err))
 	}
 	l.tellJobs(seen.Jobs)
-	failed := errors.Join(l.tellServer(ctx, seen.Jobs, workers), l.tend(ctx, seen.Jobs, workers))
 	plan := l.planner.Plan(time.Now(), seen)
+	if err := l.keep(); err != nil {
+		return err
+	}
+	failed := errors.Join(l.tellServer(ctx, seen.Jobs, workers), l.tend(ctx, seen.Jobs, workers))
 	notes := map[string]bool{}
 	for _, note := range plan.Notes {
-		l.say("note "+note, "%s", note)
-		notes["note "+note] = true
+		l.say("note "+note.Says, "%s", note.Says)
+		notes["note "+note.Says] = true
 	}
 	maps.DeleteFunc(l.said, func(subject, _ string) bool { return len(subject) > 5 && subject[:5] == "note " && !notes[subject] })
 	for _, order := range plan.Orders {
-		what := fmt.Sprintf("%s of the shape %s", format.Count(order.Count, "worker"), order.Shape.Name)
-		if l.dryRun {
-			l.say(order.ID, "would start %s", what)
-			continue
-		}
-		if err := l.launch(ctx, order); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s could not be started: %w", what, err))
-			continue // other shapes may be had
-		}
-		l.say(order.ID, "started %s (order %s)", what, order.ID)
+		failed = errors.Join(failed, l.place(ctx, order))
 	}
+	failed = errors.Join(failed, l.takeBack(ctx, plan))
+	if err := l.keep(); err != nil {
+		return errors.Join(failed, err)
+	}
+	return errors.Join(failed, l.report(ctx, plan.Notes, nil))
+}
+
+// place gives an order to the engine. If it fails, other shapes may be had.
+func (l *loop) place(ctx context.Context, order launcher.Order) error {
+	what := fmt.Sprintf("%s of the shape %s", format.Count(order.Count, "worker"), order.Shape.Name)
+	if l.dryRun {
+		l.say(order.ID, "would start %s", what)
+		return nil
+	}
+	if err := l.launch(ctx, order); err != nil {
+		return fmt.Errorf("%s could not be started: %w", what, err)
+	}
+	l.say(order.ID, "started %s (order %s)", what, order.ID)
+	return nil
+}
+
+// takeBack cancels what is not wanted.
+func (l *loop) takeBack(ctx context.Context, plan launcher.Plan) error {
 	if len(plan.Cancel) == 0 {
-		return failed
+		return nil
 	}
 	if l.dryRun {
 		l.say("cancel", "would take back %s that is not wanted any more", format.Count(len(plan.Cancel), "worker"))
 		return nil
 	}
 	if err := l.engine.Cancel(ctx, plan.Cancel); err != nil {
-		return errors.Join(failed, err)
+		return err
 	}
 	l.say(plan.Cancel[0], "took back %s: not wanted any more", format.Count(len(plan.Cancel), "worker"))
-	return failed
+	return nil
+}
+
+// keep writes down what must not be forgotten.
+func (l *loop) keep() error {
+	if l.kept == nil {
+		return nil
+	}
+	return l.kept.Write(l.planner.Memory)
+}
+
+// report tells the server all that is known, and hears what is asked for.
+func (l *loop) report(ctx context.Context, notes []crew.LaunchNote, trouble error) error {
+	if l.kept == nil || l.planner.Memory == nil {
+		return nil
+	}
+	now := time.Now()
+	report := l.planner.Report(now, notes, trouble)
+	report.Engine, report.EverySeconds = l.of, l.every.Seconds()
+	reply, err := l.client.ReportLauncher(ctx, l.name, report)
+	if err != nil {
+		return fmt.Errorf("the server was not told what is started: %w", err)
+	}
+	l.planner.Told(report.Over)
+	for _, shape := range reply.TryAgain {
+		l.planner.TryAgain(now, shape)
+		l.say("again "+shape, "somebody asked to try the shape %s again", shape)
+	}
+	return l.keep()
 }
 
 // look is what there is at the moment, with the ids of the workers by their launches.
@@ -112,7 +164,7 @@ func (l *loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]str
 		return seen, nil, err
 	}
 	for _, one := range wanted.Studies {
-		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30)})
+		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, StudyID: one.StudyID, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30)})
 	}
 	ids = map[string]string{}
 	seen.Workers = []launcher.Worker{{Slots: wanted.Free}}
