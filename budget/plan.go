@@ -47,6 +47,9 @@ type Plan struct {
 	// of epochs, data passes and trainings are then the most there can be, as
 	// far as the expectations above hold.
 	UpperBound bool `json:"upper_bound,omitempty"`
+	// System says in sentences what of the system is tuned while trials run, what is not,
+	// and why. It is written by whoever knows the study.
+	System []string `json:"system,omitempty"`
 }
 
 // Bracket is a starting rung and how many trials begin there, in all rounds of

@@ -38,6 +38,7 @@ budget: {policy: epochs, epochs: {min: 3, max: 3}}
 search: {method: random}
 parallel: 2
 stop: {trials: 2}
+system: off
 %[3]s
 `
 

@@ -175,6 +175,7 @@ space: {x: {type: float, low: 0, high: 1}}
 budget: {policy: %s}
 search: {method: bohb, seed: 7}
 stop: {trials: %d, seconds: 120}
+system: off
 `
 
 const (

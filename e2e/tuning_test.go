@@ -19,7 +19,13 @@ import (
 // fraction, times what is given.
 func newTunedStudy(t *testing.T, folder, name, script, times string) study {
 	t.Helper()
-	s := newStudy(t, name, nineEpochs, "0.12", 8)
+	return newStudy(t, name, nineEpochs, "0.12", 8).with(folder, script, times, "system: {cpu_threads: {values: [1, 2]}}")
+}
+
+// with is the study, in the folder, of another script and with another system section.
+func (s study) with(folder, script, times, section string) study {
+	t := s.t
+	t.Helper()
 	content, err := os.ReadFile(s.file)
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +35,8 @@ func newTunedStudy(t *testing.T, folder, name, script, times string) study {
 		t.Fatal(err)
 	}
 	source = []byte(strings.Replace(string(source), " * threads)", times+")", 1))
-	tuned := strings.Replace(string(content), "train.py", script, 1) + "system: {cpu_threads: {values: [1, 2]}}\n"
-	s.file = filepath.Join(folder, name+".yaml")
+	tuned := strings.NewReplacer("train.py", script, "system: off", section).Replace(string(content))
+	s.file = filepath.Join(folder, s.name+".yaml")
 	for path, data := range map[string][]byte{s.file: []byte(tuned), filepath.Join(folder, script): source} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -112,6 +118,52 @@ func TestTheSystemIsTunedWhileTrialsTrain(t *testing.T) {
 	}
 	if answer := here.must("study", "recommend", "second"); !strings.Contains(answer, "cpu_threads") {
 		t.Errorf("the recommendation does not say with how many threads to train:\n%s", answer)
+	}
+}
+
+// TestThreadsAreTunedByDefault runs studies without a system section: of a script that takes
+// 16 times as long with two threads, of one that ignores them, and the first one again
+// with the section off. The first one ends with one thread, and its trials say why.
+func TestThreadsAreTunedByDefault(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("this machine has one core: there are no threads to choose from")
+	}
+	t.Parallel()
+	here, folder := newSite(t), t.TempDir()
+	here.worker("--slots", "1")
+	short := func(name string) study {
+		return newStudy(t, name, "epochs, epochs: {min: 6, max: 6}", "0.05", 4)
+	}
+	tuned := short("default").with(folder, "threads.py", " * threads ** 4", "")
+	if plan := here.must("study", "plan", tuned.file); !strings.Contains(plan, "cpu_threads is tuned while trials train") {
+		t.Errorf("the plan does not say that threads are tuned:\n%s", plan)
+	}
+	if all, _, _ := epochsOf(t, here, tuned, "default"); all[trial.Probing] == 0 || all[""] > 0 {
+		t.Errorf("the epochs ran under %v: want some that probe, and a phase for each", all)
+	}
+	trials := here.books("default").Trials
+	last := trials[len(trials)-1]
+	if threads, _ := last.Setting.Configuration[system.CPUThreads].Integer(); threads != 1 {
+		t.Errorf("the last trial ended with %d threads: %s", threads, last.Setting.Why)
+	}
+	if told := here.must("study", "trial", "default", "1"); !strings.Contains(told, "cpu_threads=1") {
+		t.Errorf("trial 1 does not show what was decided:\n%s", told)
+	}
+	if epochsOf(t, here, short("same").with(folder, "same.py", "", ""), "same"); here.progress(t, "same").Saved != nil {
+		t.Errorf("a script that ignores its threads is said to have saved %+v", here.progress(t, "same").Saved)
+	}
+	off := short("untuned")
+	if plan := here.must("study", "plan", off.file); !strings.Contains(plan, "nothing is tuned, as system is off") {
+		t.Errorf("the plan does not say that system is off:\n%s", plan)
+	}
+	here.must("study", "create", off.file)
+	here.must("study", "watch", "untuned")
+	for _, reports := range here.books("untuned").reports(t) {
+		for _, report := range reports {
+			if report.SystemPhase != "" || len(report.System) > 0 {
+				t.Errorf("with system: off, epoch %d ran %s under %v", report.Epoch, report.SystemPhase, report.System)
+			}
+		}
 	}
 }
 

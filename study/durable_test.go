@@ -17,7 +17,6 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -284,7 +283,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 // made makes a study from the default file with lines replaced.
 func (d *durability) made(replace ...string) (view protocol.StudyView) {
 	d.t.Helper()
-	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
+	def, err := changed(replace...)
 	if err != nil {
 		d.t.Fatal(err)
 	}

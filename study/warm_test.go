@@ -12,7 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
-	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -20,7 +19,7 @@ import (
 // elsewhere.
 func (w *world) createWarm(prior []protocol.Observation, replace ...string) (protocol.StudyView, error) {
 	w.t.Helper()
-	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
+	def, err := changed(replace...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

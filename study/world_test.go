@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/trial"
@@ -54,10 +55,20 @@ search: {method: bohb, seed: 7}
 stop: {trials: 27}
 `
 
+// changed is the default file with lines replaced. Nothing of the system is tuned in it
+// unless a line says so.
+func changed(replace ...string) (definition.Definition, error) {
+	file := strings.NewReplacer(replace...).Replace(defaultFile)
+	if !strings.Contains(file, "system:") {
+		file += "system: off\n"
+	}
+	return studyfile.Parse([]byte(file), studyfile.YAML)
+}
+
 // create makes a study from the default file with lines replaced.
 func (w *world) create(replace ...string) protocol.StudyView {
 	w.t.Helper()
-	def, err := studyfile.Parse([]byte(strings.NewReplacer(replace...).Replace(defaultFile)), studyfile.YAML)
+	def, err := changed(replace...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

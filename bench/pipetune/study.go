@@ -27,6 +27,7 @@ func (o options) document(w workload, a arm, name string, seed int) ([]byte, err
 		"budget":      o.ladder(),
 		"search":      map[string]any{"method": "bohb", "seed": seed},
 		"stop":        map[string]any{"data_passes": o.passes},
+		"system":      "off",
 	}
 	if a.tuned {
 		system := map[string]any{"cpu_threads": map[string]any{"values": threadCounts()}, "objective": "seconds"}

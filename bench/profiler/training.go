@@ -43,6 +43,7 @@ space:
   batch_size: {type: ordinal, values: [16, 32, 64, 128]}
   dropout: {type: float, low: 0.0, high: 0.5}
   conv_channels: {type: int, low: 4, high: 24, log: true}
+system: off
 search:
   method: random
   seed: 1

@@ -124,6 +124,7 @@ func (s *site) create(ctx context.Context) error {
 		"search": map[string]any{"method": "bohb", "seed": o.Seed + 1},
 		"stop":   map[string]any{"trials": o.Trials},
 		"retry":  map[string]any{"failures": 0},
+		"system": "off",
 	})
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ func (s *Site) Create(ctx context.Context, study Study) (id string, err error) {
 		"search":      map[string]any{"method": "random", "seed": 7},
 		"stop":        map[string]any{"trials": study.Trials},
 		"retry":       map[string]any{"failures": 0},
+		"system":      "off",
 	}
 	if study.Energy > 0 {
 		definition["placement"] = map[string]any{"energy": study.Energy}

@@ -22,7 +22,7 @@ import (
 // one configuration of hyperparameters with several of the system, so epochs that
 // differ in one knob only were measured.
 func (q *Queries) knobImpacts(ctx context.Context, now journal.View) (map[string][]protocol.ParameterImpact, error) {
-	tuning := now.Study.Definition.System.Tuning
+	tuning := now.Study.Definition.Tuning()
 	if tuning == nil {
 		return nil, nil
 	}

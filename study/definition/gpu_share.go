@@ -66,7 +66,7 @@ func (d Definition) GPUsEach() (least, most int) {
 	if n, constant := d.System.Constants[system.GPUs].Number(); constant {
 		return int(n), int(n)
 	}
-	if d.System.Tuning == nil {
+	if d.System.Tuning == nil { // what Automatic tunes are no GPUs
 		return 0, 0
 	}
 	for _, tuned := range d.System.Tuning.Tuned {

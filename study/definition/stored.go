@@ -22,5 +22,8 @@ func Stored(data []byte) (Definition, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Definition{}, problem.New(problem.Internal, "read a stored study: something follows the definition")
 	}
+	if len(def.Command) > 0 && def.System.IsZero() {
+		def.System.Word = Off // it was stored when nothing was tuned by default
+	}
 	return def, nil
 }

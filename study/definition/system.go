@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -8,23 +9,34 @@ import (
 	"github.com/tandem-tune/tandem/study/system"
 )
 
-// Automatic is written for a knob, or for the whole section, whose values the
-// server chooses.
-const Automatic = "auto"
+// The words of the section. Automatic is written for a knob, or for the whole
+// section, whose values the server chooses; Off for a section that tunes nothing.
+const (
+	Automatic = "auto"
+	Off       = "off"
+)
 
 // System is the system section: with what trials run.
 type System struct {
+	// Word is Automatic or Off where the section is that one word, and nothing else is
+	// set then; else empty. A command's study without the section is Automatic, but
+	// studies that were stored without it are Off.
+	Word string
 	// Constants hold for every trial, such as {"cpu_threads": 1}.
 	Constants system.Configuration
-	// Tuning is what is tuned while trials run; nil for nothing.
+	// Tuning are the knobs that the section lists to be tuned; nil for none. What is
+	// tuned indeed says [Definition.Tuning].
 	Tuning *system.Settings
 }
 
 // IsZero reports whether the section says nothing.
-func (s System) IsZero() bool { return len(s.Constants) == 0 && s.Tuning == nil }
+func (s System) IsZero() bool { return s.Word == "" && len(s.Constants) == 0 && s.Tuning == nil }
 
 // MarshalJSON writes the section as a file has it.
 func (s System) MarshalJSON() ([]byte, error) {
+	if s.Word != "" {
+		return json.Marshal(s.Word)
+	}
 	fields := map[string]any{}
 	for name, value := range s.Constants {
 		fields[name] = value
@@ -43,6 +55,10 @@ func (s System) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON writes; it was checked when it was parsed.
 func (s *System) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		*s = System{}
+		return json.Unmarshal(data, &s.Word)
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return err

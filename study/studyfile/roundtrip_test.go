@@ -186,19 +186,23 @@ func definitions() *rapid.Generator[definition.Definition] {
 			low, high := number.Draw(t, "least"), 2e6
 			def.Constraints = []definition.Constraint{{Metric: "cost", Max: &high}, {Expression: "cost * 2", Name: "twice", Min: &low, Max: &high}, {Expression: "a/b", Min: &low}}
 		}
+		def.Budget.Rounding = rapid.SampledFrom([]budget.Rounding{budget.Nearest, budget.Down}).Draw(t, "rounding")
 		if rapid.Bool().Draw(t, "with a formula") {
 			o := &def.Objectives[0]
 			o.Metric, o.Expression, o.Name = "", rapid.SampledFrom([]string{"a.b / c", " a", "a > 0 ?\n 1: 2", "max(a,\t-1e3)**2"}).Draw(t, "formula"), "of.it"
 		}
+		if def.System.Word = rapid.SampledFrom([]string{definition.Automatic, definition.Off, ""}).Draw(t, "system"); def.System.Word != "" {
+			return def
+		}
+		def.System.Fix("memory_gib", space.Int(8)) // said nothing, it would be one of the words
 		if rapid.Bool().Draw(t, "with threads") {
-			def.System.Constants = system.Configuration{"cpu_threads": space.Int(2)}
+			def.System.Fix("cpu_threads", space.Int(2))
 		}
 		if rapid.Bool().Draw(t, "with tuned knobs") {
 			def.System.Tuning = &system.Settings{Objective: system.Joules, Tuned: []system.Tuned{
-				{Name: "cores"}, {Name: "memory_gib", Values: []space.Value{space.Float(0.5), space.Int(4)}}, {Name: "precision", Values: []space.Value{space.String("bf16")}},
+				{Name: "cores"}, {Name: "loader_workers", Values: []space.Value{space.Int(0), space.Int(4)}}, {Name: "precision", Values: []space.Value{space.String("bf16")}},
 			}}
 		}
-		def.Budget.Rounding = rapid.SampledFrom([]budget.Rounding{budget.Nearest, budget.Down}).Draw(t, "rounding")
 		return def
 	})
 }

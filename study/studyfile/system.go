@@ -15,21 +15,21 @@ import (
 const maxKnobValues = 64
 
 // readSystem reads the section: for each knob a constant, the values to try, or
-// "auto"; or "auto" for all of it, which tunes the threads.
-func readSystem(s tree.Section) definition.System {
-	var result definition.System
+// "auto"; or one word for all of it. Without it, trials that run a command are tuned.
+func readSystem(s tree.Section, command bool) definition.System {
 	n, at := s.Get("system")
-	if n == nil {
-		return result
+	switch {
+	case n == nil && command, n != nil && n.Kind == tree.Text && n.Raw == definition.Automatic:
+		return definition.System{Word: definition.Automatic}
+	case n == nil:
+		return definition.System{}
+	case isOff(n):
+		return definition.System{Word: definition.Off}
+	case n.Kind != tree.Mapping:
+		s.Wrong(at, n, `"auto", "off", or a mapping of knobs such as cpu_threads`)
+		return definition.System{}
 	}
-	if n.Kind == tree.Text && n.Raw == definition.Automatic {
-		result.Tune(system.Tuned{Name: system.CPUThreads})
-		return result
-	}
-	if n.Kind != tree.Mapping {
-		s.Wrong(at, n, `"auto", or a mapping of knobs such as cpu_threads`)
-		return result
-	}
+	var result definition.System
 	known, ok := s.Open(at, n, append([]string{"objective"}, system.Names()...)...)
 	if !ok {
 		return result
@@ -44,6 +44,19 @@ func readSystem(s tree.Section) definition.System {
 		checkGrid(s.Decoder, at, n, *result.Tuning)
 	}
 	return result
+}
+
+// isOff reports whether the value is the word off, which some versions of YAML read, and
+// write, as a boolean.
+func isOff(n *tree.Node) bool {
+	switch n.Kind {
+	case tree.Text, tree.Unclear:
+		return strings.EqualFold(n.Raw, definition.Off)
+	case tree.Boolean:
+		return n.Raw == "false"
+	default:
+		return false
+	}
 }
 
 // readKnob reads one field of the section.

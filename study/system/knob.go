@@ -28,6 +28,12 @@ const (
 	Precision       = "precision"
 )
 
+// ThreadVariables are the variables of the environment that bound the threads of the
+// numeric libraries, which otherwise take every core of the machine for each trial.
+func ThreadVariables() []string {
+	return []string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"}
+}
+
 // Kind is what a knob's values are.
 type Kind string
 

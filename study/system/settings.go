@@ -49,13 +49,10 @@ func (t Tuned) on(cores int) []space.Value {
 	if !counted(t.Name) {
 		return t.Values
 	}
-	var values []space.Value
 	if len(t.Values) == 0 {
-		for n := 1; n < cores; n *= 2 {
-			values = append(values, space.Int(int64(n)))
-		}
-		return append(values, space.Int(int64(max(1, cores))))
+		return UpTo(cores)
 	}
+	var values []space.Value
 	for _, value := range t.Values {
 		if n, ok := value.Number(); ok && int(n) <= max(1, cores) {
 			values = append(values, value)
@@ -65,6 +62,15 @@ func (t Tuned) on(cores int) []space.Value {
 		values = []space.Value{space.Int(int64(max(1, cores)))}
 	}
 	return values
+}
+
+// UpTo are the powers of two up to that many cores, and the cores.
+func UpTo(cores int) []space.Value {
+	var values []space.Value
+	for n := 1; n < cores; n *= 2 {
+		values = append(values, space.Int(int64(n)))
+	}
+	return append(values, space.Int(int64(max(1, cores))))
 }
 
 // Grid returns every configuration of the tuned knobs on a machine with that

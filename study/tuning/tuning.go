@@ -51,9 +51,16 @@ func (s Study) parameters(of trial.Trial, machine string) reuse.Parameters {
 
 // on is the study's knobs as far as they can be set there; nil for none.
 func (s Study) on(here allocator.Site) *system.Settings {
-	all := s.Definition.System.Tuning
+	all := s.Definition.Tuning()
 	if all == nil {
 		return nil
+	}
+	if s.Definition.System.Word == definition.Automatic {
+		threads := s.threads(here)
+		if threads == nil {
+			return nil
+		}
+		return &system.Settings{Objective: all.Objective, Tuned: []system.Tuned{{Name: system.CPUThreads, Values: threads}}}
 	}
 	possible := system.Settings{Objective: all.Objective}
 	for _, tuned := range all.Tuned {
@@ -68,11 +75,31 @@ func (s Study) on(here allocator.Site) *system.Settings {
 	return &possible
 }
 
+// threads are the numbers of threads that automatic tuning tries there: powers of two
+// up to the cores that a trial may keep busy; nil where that is one. Where there are GPUs and the study does not
+// say how many it uses, a trial has the whole machine, as others would use the same ones.
+func (s Study) threads(here allocator.Site) []space.Value {
+	most, asked := here.Room.Machine, s.Definition.Asked()
+	if !here.Room.Elastic {
+		most = here.Room.Share()
+	}
+	if asked.Cores > 0 {
+		most = min(most, asked.Cores)
+	}
+	if gpus, _ := s.Definition.GPUsEach(); here.Room.MachineGPUs > 0 && gpus == 0 && asked.GPUs == nil {
+		return []space.Value{space.Int(int64(most))}
+	}
+	if most == 1 {
+		return nil
+	}
+	return system.UpTo(most)
+}
+
 // Demands is how many cores a trial of the study needs at least on the machine,
 // 0 for all of them, or for its part of it where it shares a GPU.
 func (s Study) Demands(machine int) int {
 	constants := s.Definition.System.Constants
-	settings := s.Definition.System.Tuning
+	settings := s.Definition.Tuning()
 	if settings == nil {
 		if _, given := constants[system.CPUThreads]; !given {
 			if _, given := constants[system.Cores]; !given {

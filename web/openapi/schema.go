@@ -42,8 +42,8 @@ type systemSchema struct{}
 // Schema describes definition.System.
 func (systemSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Type: huma.TypeObject, AdditionalProperties: true,
-		Description: `the system section of a study file: for each knob one value, {"values": [...]} to tune it while trials run, or "auto"; and the objective "seconds", "joules" or "cost"`,
+		OneOf:       []*huma.Schema{{Type: huma.TypeString, Enum: []any{definition.Automatic, definition.Off}}, {Type: huma.TypeObject, AdditionalProperties: true}},
+		Description: `the system section of a study file: "auto", "off", or for each knob one value, {"values": [...]} to tune it while trials run, or "auto"; and the objective "seconds", "joules" or "cost"`,
 	}
 }
 

@@ -53,6 +53,7 @@ func tryNewStudy(t *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies")
 	p.click("#new-study")
 	p.seeText("#plan", "50 trials")
+	p.seeText("#plan", "cpu_threads is tuned while trials train")
 	p.see(`document.getElementById("create").disabled`, false)
 
 	p.enter("#form-run", "Name", "from-a-form")
@@ -88,7 +89,7 @@ func tryNewStudy(t *testing.T, s *stage, browser context.Context) {
 	}
 	def := view.Definition
 	if !slices.Equal(def.Command, []string{"python3", "train.py", "--fast"}) || def.Stop.Trials != 27 || len(def.Space.Parameters) != 3 ||
-		def.Space.Parameters[0].Low != 1e-5 || def.Space.Parameters[2].Name != "optimizer" || len(def.Space.Parameters[2].Values) != 2 || def.System.Tuning == nil {
+		def.Space.Parameters[0].Low != 1e-5 || def.Space.Parameters[2].Name != "optimizer" || len(def.Space.Parameters[2].Values) != 2 || def.Tuning() == nil {
 		t.Errorf("%+v", def)
 	}
 }
@@ -96,6 +97,7 @@ func tryNewStudy(t *testing.T, s *stage, browser context.Context) {
 func tryStudyFile(_ *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies/new")
 	p.seeText("#plan", "50 trials")
+	p.seeText("#plan", "cpu_threads is tuned while trials train")
 	p.write("# why: the paper\nname: pasted # short\nobjective:\n  - {metric: loss, direction: minimize}\n  - {metric: size, direction: minimize}\nspace:\n  x: {type: float, low: 0, high: 1} # a share\nstop: {trials: 9}\n")
 	p.see(labelled("#form-run", "Name")+".value", "pasted")
 	p.see(`document.querySelectorAll("#form-objectives [role=group]").length`, 2)
@@ -333,6 +335,7 @@ func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	}
 	p.visit("/studies/new")
 	p.seeText("#plan", "50 trials")
+	p.seeText("#plan", "cpu_threads is tuned while trials train")
 	p.see("document.documentElement.scrollWidth - innerWidth", 0)
 	p.quiet()
 }

@@ -106,7 +106,7 @@ def study(epoch: Callable[[int], None]) -> None:
 
     for trial in tandem.trials():
         for number in trial.epochs():
-            epoch(int(trial.system["cpu_threads"]))
+            epoch(int(trial.system.get("cpu_threads", 2)))
             trial.report(accuracy=(1 - (trial.params["x"] - 0.7) ** 2) * (1 - 1 / (number + 1)))
 
 

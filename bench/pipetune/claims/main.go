@@ -45,6 +45,7 @@ var kinds = []kind{
 
 type options struct {
 	studies, pairs int
+	costs          int
 	slots, kinds   string
 	python, client string
 	folder, binary string
@@ -54,6 +55,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.studies, "studies", 30, "studies of workloads that ignore their threads, in all; others have two each")
 	flag.IntVar(&o.pairs, "pairs", 20, "pairs of epochs of the control of a claim")
+	flag.IntVar(&o.costs, "costs", 0, "instead, pairs of studies without tuning and with the default, of workloads that ignore their threads")
 	flag.StringVar(&o.slots, "slots", "1", "slots of the worker, or auto: trials share the machine")
 	flag.StringVar(&o.kinds, "kinds", "", "comma-separated workloads; all when empty")
 	flag.StringVar(&o.python, "python", "python3", "interpreter")
@@ -80,6 +82,9 @@ func measure(ctx context.Context, o options) (err error) {
 	chosen := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
 		return o.kinds != "" && !slices.Contains(strings.Split(o.kinds, ","), k.name)
 	})
+	if o.costs > 0 {
+		return o.compare(ctx, chosen)
+	}
 	placebos := 0
 	for _, k := range chosen {
 		if k.ignores {
@@ -130,34 +135,45 @@ func (s *saving) String() string {
 
 // run runs studies of one workload, one after the other.
 func (o options) run(ctx context.Context, k kind, count int) (all []outcome, err error) {
-	server, err := launch.Serve(o.binary, filepath.Join(o.folder, k.name))
+	err = o.on(ctx, k.name, func(client *rest.Client) error {
+		for number := range count {
+			one, err := o.study(ctx, client, k, number+1)
+			if err != nil {
+				return fmt.Errorf("study %d: %w", number+1, err)
+			}
+			fmt.Printf("| %s | %d | %.0f%% | %.1f%% | %.1f%% | %d | %s | %s |\n", k.name, one.number, 100*one.known, 100*one.probing, 100*one.control, one.workloads, one.saved, one.after)
+			all = append(all, one)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// on does something on a new server with a worker.
+func (o options) on(ctx context.Context, name string, do func(*rest.Client) error) (err error) {
+	server, err := launch.Serve(o.binary, filepath.Join(o.folder, name))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	client, err := rest.New(rest.Options{URL: server.URL, Token: server.Token})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	folder, err := filepath.Abs("bench/pipetune/claims")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	worker, err := launch.Start(o.binary, []string{"TANDEM_SERVER=" + server.URL, "TANDEM_TOKEN=" + server.Token}, "worker",
-		"--slots", o.slots, "--directory", folder, "--scratch", filepath.Join(o.folder, k.name+"-scratch"), "--sandbox", "off")
+		"--slots", o.slots, "--directory", folder, "--scratch", filepath.Join(o.folder, name+"-scratch"), "--sandbox", "off")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, worker.Stop()) }()
-	for number := range count {
-		one, err := o.study(ctx, client, k, number+1)
-		if err != nil {
-			return all, fmt.Errorf("study %d: %w; the worker said:\n%s", number+1, err, worker.Output())
-		}
-		fmt.Printf("| %s | %d | %.0f%% | %.1f%% | %.1f%% | %d | %s | %s |\n", k.name, one.number, 100*one.known, 100*one.probing, 100*one.control, one.workloads, one.saved, one.after)
-		all = append(all, one)
+	if err := do(client); err != nil {
+		return fmt.Errorf("%w; the worker said:\n%s", err, worker.Output())
 	}
-	return all, nil
+	return nil
 }
 
 func (o options) study(ctx context.Context, client *rest.Client, k kind, number int) (outcome, error) {
@@ -175,20 +191,8 @@ func (o options) study(ctx context.Context, client *rest.Client, k kind, number 
 	if err != nil {
 		return one, err
 	}
-	if _, err := client.CreateStudy(ctx, file, "application/json"); err != nil {
+	if _, err := trained(ctx, client, file, name); err != nil {
 		return one, err
-	}
-	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		view, err := client.Study(ctx, name)
-		if err != nil {
-			return one, err
-		}
-		if view.Finished != nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			return one, fmt.Errorf("it was still %s after ten minutes", view.Status)
-		}
 	}
 	reports, workloads, err := reportsOf(ctx, client, name)
 	if err != nil {
@@ -200,6 +204,22 @@ func (o options) study(ctx context.Context, client *rest.Client, k kind, number 
 		one.after, err = o.control(ctx, k, threads)
 	}
 	return one, err
+}
+
+// trained creates a study and waits for its end.
+func trained(ctx context.Context, client *rest.Client, file []byte, name string) (view protocol.StudyView, err error) {
+	if _, err := client.CreateStudy(ctx, file, "application/json"); err != nil {
+		return view, err
+	}
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		view, err := client.Study(ctx, name)
+		if err != nil || view.Finished != nil {
+			return view, err
+		}
+		if time.Now().After(deadline) {
+			return view, fmt.Errorf("it was still %s after ten minutes", view.Status)
+		}
+	}
 }
 
 // reportsOf are the epochs of a study, those of each trial in order, and how many

@@ -9,7 +9,7 @@ export function planOf(plan) {
   const sum = plan.trials === 0
     ? "Nothing bounds the number of trials, so that nothing can be counted beforehand: give stop.trials."
     : `${count(plan.trials)} trials, ${bound}${count(plan.trainings)} trainings: ${bound}${spent}.`;
-  return [make("p", {}, sum), saving(plan), ladder(plan), brackets(plan), costs(plan)].filter(Boolean);
+  return [make("p", {}, sum), saving(plan), ladder(plan), brackets(plan), costs(plan), plan.system ? make("p", { class: "muted" }, plan.system.join(" ")) : null].filter(Boolean);
 }
 
 /** What the ladder saves against training every trial in full. */

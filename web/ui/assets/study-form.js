@@ -63,7 +63,7 @@ const places = [
   ["stop", ["stop", "training_seconds"], { label: "Training seconds", from: number, placeholder: "no bound", narrow: true }],
   ["stop", ["stop", "joules"], { label: "Joules", from: number, placeholder: "no bound", narrow: true }],
   ["stop", ["stop", "target_reached"], { label: "When the target is reached", kind: "flag" }],
-  ["system", ["system"], { label: "System parameters", kind: "choice", options: choice("the worker's defaults", "auto"), hint: "auto: the number of threads is tuned while trials train", whole: "as the file says" }],
+  ["system", ["system"], { label: "System parameters", kind: "choice", options: choice("the default", "auto", "off"), hint: "Without it, the number of threads is tuned while trials train. off: nothing is.", whole: "as the file says" }],
   ["edge", ["inference", "devices"], { label: "Devices", hint: "Where the model will run, such as raspberry-pi-4, this-machine (tandem edge devices lists them)", from: (text) => listOf(text).map(String), to: listed }],
   ["edge", ["inference", "objective"], { label: "Best in", kind: "choice", options: choice("latency", "throughput", "energy"), narrow: true, rule: "metric" }],
 ];

@@ -25,10 +25,6 @@ var passed = [...]string{
 // secret are never passed, whatever the worker's owner lets through.
 var secret = [...]string{"TANDEM_TOKEN", "TANDEM_SERVER"}
 
-// threadVariables bound the threads of the numeric libraries, which otherwise
-// take every core of the machine for each trial.
-var threadVariables = [...]string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"}
-
 // frugal has TensorFlow and JAX take memory of a shared GPU as they need it; left
 // to themselves, they take nearly all of it at once.
 var frugal = [...][2]string{{"TF_FORCE_GPU_ALLOW_GROWTH", "true"}, {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"}}
@@ -44,7 +40,7 @@ func (r Rules) Environment(lease protocol.Lease, cores int) map[string]string {
 			values[name] = value
 		}
 	}
-	for _, name := range threadVariables {
+	for _, name := range system.ThreadVariables() {
 		values[name] = strconv.Itoa(threads(lease, r.share(cores)))
 	}
 	if lease.GPUShared {
@@ -60,7 +56,7 @@ func (r Rules) Environment(lease protocol.Lease, cores int) map[string]string {
 // Threads are those of the environment's variables that bound threads.
 func Threads(environment map[string]string) map[string]string {
 	threads := map[string]string{}
-	for _, name := range threadVariables {
+	for _, name := range system.ThreadVariables() {
 		threads[name] = environment[name]
 	}
 	return threads

@@ -89,7 +89,7 @@ func Kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 	_, bounded := lease.System[system.MemoryGiB]
 	_, switches := lease.System[system.CPUThreads]
 	if switches { // then the script changes its threads itself
-		for _, name := range threadVariables {
+		for _, name := range system.ThreadVariables() {
 			delete(environment, name)
 		}
 	}

@@ -94,6 +94,9 @@ func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	if def.Directory != "" {
 		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))
 	}
+	for _, sentence := range plan.System {
+		fmt.Fprintln(out, sentence)
+	}
 	measured := plan.Stages[0].Budget.Measured()
 	rows := make([][]string, 0, len(plan.Stages))
 	for _, stage := range plan.Stages {
