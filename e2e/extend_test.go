@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +94,25 @@ func TestFailedTrialsAreTriedAgain(t *testing.T) {
 	}
 	if none := at.cli("study", "retry", s.name, "--failed"); none.code != 1 || !strings.Contains(none.stderr, "no trial of study retried is left to retry") {
 		t.Errorf("a second retry: exit code %d, %s", none.code, none.stderr)
+	}
+	for query, want := range map[string]string{
+		"": "4", "state = failed order by number desc": "1 0", "retry_of is not null and accuracy > 0 order by retry_of": "2 3", "retry_of in (0, 1) order by number limit 1": "2",
+	} {
+		numbers, page := "", read[protocol.TrialPage](t, at.must("study", "trials", s.name, "--where", query, "--json"))
+		for _, one := range page.Trials {
+			numbers += " " + strconv.Itoa(one.Number)
+		}
+		if query == "" {
+			numbers = " " + strconv.Itoa(page.Total)
+		}
+		if numbers != " "+want {
+			t.Errorf("%q finds%s, not %s", query, numbers, want)
+		}
+	}
+	if text := at.must("study", "trials", s.name, "--where", "state = failed limit 1"); !strings.Contains(text, "trial 0 failed: ") && !strings.Contains(text, "trial 1 failed: ") {
+		t.Errorf("the trials that failed:\n%s", text)
+	}
+	if wrong := at.cli("study", "trials", s.name, "--where", "state = faild"); wrong.code != 2 || !strings.Contains(wrong.stderr, "at character 9, faild is no value of the field: did you mean failed?") {
+		t.Errorf("a wrong query: exit code %d, %s", wrong.code, wrong.stderr)
 	}
 }

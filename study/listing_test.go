@@ -76,10 +76,10 @@ func TestTrialsAreSortedByAnyColumn(t *testing.T) {
 			}
 		}
 		_, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Sort: "params.y"})
-		if !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "params.NAME") || !strings.Contains(err.Error(), "sort") {
+		if !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "one of x, kind, extra") || !strings.Contains(err.Error(), "sort") {
 			t.Errorf("sorted by what is not there: %v", err)
 		}
-		for _, wrong := range []string{"value.1", "value.-1", "value.x", "params.", "worker"} {
+		for _, wrong := range []string{"value.1", "value.-1", "value.x", "params.", "params.accuracy", "workers"} {
 			if _, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Sort: wrong}); !problem.Is(err, problem.Invalid) {
 				t.Errorf("sorted by %q: %v", wrong, err)
 			}
@@ -172,6 +172,48 @@ func TestTrialsAreFoundByTheirWords(t *testing.T) {
 		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Find: "completed", Limit: 2, Offset: 3})
 		if err != nil || page.Total != 4 || page.All != 6 || len(page.Trials) != 1 || page.Trials[0].Number != 1 || page.Trials[0].Rank != 4 {
 			t.Errorf("the last page: %+v, %v", page, err)
+		}
+	})(t)
+}
+
+func TestAQueryChoosesTrials(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.story()
+		with, without := "", "" // the parameter that only some configurations have
+		for number := range 6 {
+			if w.trial(trial.ID(fmt.Sprintf("%s-%d", created.ID, number))).Configuration["extra"].IsZero() {
+				without += fmt.Sprintf(" %d", number)
+			} else {
+				with += fmt.Sprintf(" %d", number)
+			}
+		}
+		if _, err := w.service.AnnotateTrial(w.ctx, created.ID, 3, trial.Amendment{AddTags: []string{"odd"}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range []struct{ query, want string }{
+			{"state = failed", "4"}, {"state in (failed, leased) order by number desc", "5 4"},
+			{"accuracy > 0.5", "2 3"}, {"accuracy <= 0.5 or accuracy is nan", "0 1"}, {"accuracy is null", "4 5"}, {"value is not null order by value", "0 3 2 1"},
+			{"metrics.accuracy >= 0.7 order by metrics.accuracy", "3 2"}, {"metrics.none is not null", ""},
+			{"tags = odd", "3"}, {"rank <= 2", "2 3"}, {"rank <= 2 limit 1", "2"}, {"order by accuracy limit 2", "0 3"},
+			{"extra is not null order by number", strings.TrimSpace(with)}, {"params.extra is null order by number", strings.TrimSpace(without)},
+			{"kind = b order by number", strings.TrimSpace(with)}, {"reason contains COMMAND and state = failed", "4"}, {"rung = 0 and failures > 0", "4"},
+			{"worker contains WORKER and epochs = 1 and duration < 10h", "2 3 0 1"},
+		} {
+			if got := w.listed(created.ID, protocol.TrialQuery{Query: one.query}); got != one.want {
+				t.Errorf("%s: %s, want %s", one.query, got, one.want)
+			}
+		}
+		for query, want := range map[string]string{
+			"acuracy > 1": "did you mean accuracy?", "state = faild": "did you mean failed?", "kind = other": "write one of a, b", "kind > 1": "no order", "params.accuracy = 1": "at character 1",
+		} {
+			if _, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Query: query}); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", query, err, want)
+			}
+		}
+		// The query's limit bounds what there is, the page is a part of that, and a column sorts it.
+		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Query: "order by number limit 4", Sort: "number", Descending: true, Limit: 3, Offset: 1})
+		if err != nil || page.Total != 4 || page.All != 6 || len(page.Trials) != 3 || page.Trials[0].Number != 2 {
+			t.Errorf("a page of a query: %+v, %v", page, err)
 		}
 	})(t)
 }

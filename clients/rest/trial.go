@@ -27,6 +27,9 @@ func (c StudyCalls) Trials(ctx context.Context, study string, query protocol.Tri
 	if query.Find != "" {
 		values.Set("find", query.Find)
 	}
+	if query.Query != "" {
+		values.Set("query", query.Query)
+	}
 	if query.Sort != "" {
 		values.Set("sort", query.Sort)
 	}

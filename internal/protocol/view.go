@@ -40,11 +40,13 @@ type TrialQuery struct {
 	// trial's number, "batch_size=64" the start of a parameter's value, anything
 	// else a part of a parameter, state, origin, worker, host or reason.
 	Find string
+	// Query chooses and orders, as package query describes. Sort goes before its order.
+	Query string
 	// Sort is a column: "rank" (default: the highest measured rung first, then the
 	// best value), "number", "state", "value" (of the newest completed rung; "value.1"
 	// is the second objective's), "violation", "rung", "budget", "latest" (the
-	// objective's metric in the newest report), "epochs", "seconds", "joules" or
-	// "params.NAME". Whatever the direction, NaN stands behind every value, and what
+	// objective's metric in the newest report), "epochs", "seconds", "joules",
+	// "params.NAME" or any field of queries. Whatever the direction, NaN stands behind every value, and what
 	// has nothing there last; equal trials go by rank.
 	Sort string
 	// Descending puts the largest value of the column first.

@@ -3,17 +3,13 @@ package ranking
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/study/query"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -21,29 +17,37 @@ import (
 const maxTrialPage = 10000
 
 // Trials returns one page of the study's trials.
-func (q *Queries) Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error) {
+func (q *Queries) Trials(ctx context.Context, ref string, asked protocol.TrialQuery) (protocol.TrialPage, error) {
 	now, err := q.options.Look(ctx, ref)
 	if err != nil {
 		return protocol.TrialPage{}, err
 	}
-	key, err := columnOf(query.Sort, now.Study.Definition)
+	columns := fieldsOf(now)
+	chosen, err := query.Parse(asked.Query, columns)
 	if err != nil {
 		return protocol.TrialPage{}, err
 	}
+	key, err := columns(cmp.Or(asked.Sort, "rank"))
+	if err != nil {
+		return protocol.TrialPage{}, problem.WithFields("the query is not valid", []problem.Field{{Path: "sort", Message: "this " + err.Error(), Value: asked.Sort}})
+	}
 	places := Rank(now.Trials, now.Study.Definition.Objectives)
 	page := protocol.TrialPage{All: len(places), Sequence: now.Sequence}
-	words := searchWords(query.Find)
+	words := searchWords(asked.Find)
 	places = slices.DeleteFunc(places, func(p Place) bool {
-		return len(query.States) > 0 && !slices.Contains(query.States, p.trial.State) ||
-			query.Rung != nil && p.trial.Rung != *query.Rung || !found(words, p.trial)
+		return len(asked.States) > 0 && !slices.Contains(asked.States, p.trial.State) ||
+			asked.Rung != nil && p.trial.Rung != *asked.Rung || !found(words, p.trial)
 	})
-	places = sorted(places, key, query.Descending)
+	places = chosen.Apply(places)
+	if asked.Descending || cmp.Or(asked.Sort, "rank") != "rank" {
+		query.Sort(places, query.Key[Place]{Of: key.Of, Descending: asked.Descending})
+	}
 	page.Total = len(places)
-	limit := query.Limit
+	limit := asked.Limit
 	if limit <= 0 {
 		limit = 100
 	}
-	first := min(max(query.Offset, 0), len(places))
+	first := min(max(asked.Offset, 0), len(places))
 	for _, p := range places[first:min(first+min(limit, maxTrialPage), len(places))] {
 		page.Trials = append(page.Trials, p.Ranked())
 	}
@@ -65,150 +69,6 @@ func (q *Queries) EachTrial(ctx context.Context, ref string, visit func(protocol
 		}
 	}
 	return nil
-}
-
-// sortKey is what a trial has in the column that a list is sorted by. The zero
-// value is a trial that has nothing there.
-type sortKey struct {
-	standing keyStanding
-	number   float64
-	text     string
-}
-
-// keyStanding says which keys compare: whatever the direction, those with a
-// lower standing come last.
-type keyStanding uint8
-
-const (
-	noKey       keyStanding = iota
-	divergedKey             // NaN
-	realKey
-)
-
-func numberKey(value float64) sortKey {
-	if math.IsNaN(value) {
-		return sortKey{standing: divergedKey}
-	}
-	return sortKey{standing: realKey, number: value}
-}
-
-// textKey comes behind every number: a categorical parameter may have both.
-func textKey(text string) sortKey {
-	return sortKey{standing: realKey, number: math.Inf(1), text: text}
-}
-
-// compare orders by the column's values alone.
-func (k sortKey) compare(other sortKey) int {
-	return cmp.Or(cmp.Compare(k.number, other.number), cmp.Compare(k.text, other.text))
-}
-
-// sorted orders places by their keys. Equal ones keep their order, which is that
-// of the ranks, in both directions.
-func sorted(places []Place, key func(Place) sortKey, descending bool) []Place {
-	type keyed struct {
-		Place
-		key sortKey
-	}
-	list := make([]keyed, len(places))
-	for i, p := range places {
-		list[i] = keyed{p, key(p)}
-	}
-	slices.SortStableFunc(list, func(a, b keyed) int {
-		if a.key.standing != b.key.standing {
-			return cmp.Compare(b.key.standing, a.key.standing)
-		}
-		if descending {
-			return b.key.compare(a.key)
-		}
-		return a.key.compare(b.key)
-	})
-	for i, one := range list {
-		places[i] = one.Place
-	}
-	return places
-}
-
-// columnOf finds what a trial has in a column, by the name that a query sorts by.
-func columnOf(name string, def definition.Definition) (func(Place) sortKey, error) {
-	if parameter, ok := strings.CutPrefix(name, "params."); ok && hasParameter(def, parameter) {
-		return func(p Place) sortKey { return valueKey(p.trial.Configuration[parameter]) }, nil
-	}
-	if at, ok := objectiveOf(name); ok && at < len(def.Objectives) {
-		return func(p Place) sortKey { return p.value(at) }, nil
-	}
-	if of, ok := plainColumns[cmp.Or(name, "rank")]; ok {
-		return of, nil
-	}
-	if name == "latest" && def.Objectives[0].Metric != "" {
-		return func(p Place) sortKey {
-			value, ok := p.trial.Last[def.Objectives[0].Metric]
-			return keyIf(ok, float64(value))
-		}, nil
-	}
-	columns := append(slices.Sorted(maps.Keys(plainColumns)), "latest (without a formula), value.N (objective N, from 0), params.NAME")
-	return nil, problem.WithFields("the query is not valid", []problem.Field{{Path: "sort", Value: name,
-		Message: fmt.Sprintf("study %s has no such column: sort by %s", def.Name, strings.Join(columns, ", "))}})
-}
-
-// plainColumns are the columns that every study has.
-var plainColumns = map[string]func(Place) sortKey{
-	"rank":    func(p Place) sortKey { return keyIf(p.rank > 0, float64(p.rank)) },
-	"number":  func(p Place) sortKey { return numberKey(float64(p.trial.Number)) },
-	"state":   func(p Place) sortKey { return textKey(string(p.trial.State)) },
-	"value":   func(p Place) sortKey { return p.value(0) },
-	"rung":    func(p Place) sortKey { return numberKey(float64(p.trial.Rung)) },
-	"epochs":  func(p Place) sortKey { return numberKey(float64(p.trial.Epochs)) },
-	"seconds": func(p Place) sortKey { return numberKey(float64(p.trial.Seconds)) },
-	"joules":  func(p Place) sortKey { return keyIf(p.trial.Energy.Method != "", float64(p.trial.Energy.Joules)) },
-	"violation": func(p Place) sortKey {
-		return keyIf(len(p.trial.Results) > 0, float64(Violation(p.trial)))
-	},
-	"budget": func(p Place) sortKey {
-		b := p.trial.Budget
-		if b.Measured() {
-			return numberKey(b.Seconds + b.Joules) // it is one of the two
-		}
-		return numberKey(float64(b.Epochs) * b.DataFraction)
-	},
-}
-
-func keyIf(has bool, value float64) sortKey {
-	if !has {
-		return sortKey{}
-	}
-	return numberKey(value)
-}
-
-// value is the newest result in an objective; of a repeated trial the mean.
-func (p Place) value(objective int) sortKey {
-	value, ok := p.trial.Value(objective)
-	if p.repeated != nil && objective < len(p.repeated.Mean) {
-		value = p.repeated.Mean[objective]
-	}
-	return keyIf(ok, float64(value))
-}
-
-// objectiveOf reads the N of "value.N".
-func objectiveOf(name string) (int, bool) {
-	text, ok := strings.CutPrefix(name, "value.")
-	at, err := strconv.Atoi(text)
-	return at, ok && err == nil && at >= 0
-}
-
-func hasParameter(def definition.Definition, name string) bool {
-	return slices.ContainsFunc(def.Space.Parameters, func(p space.Parameter) bool { return p.Name == name })
-}
-
-// valueKey sorts a parameter: numbers, then booleans and texts; a parameter that
-// does not exist in the configuration is nothing.
-func valueKey(value space.Value) sortKey {
-	if number, ok := value.Number(); ok {
-		return numberKey(number)
-	}
-	if value.IsZero() {
-		return sortKey{}
-	}
-	return textKey(value.String())
 }
 
 // tagMark stands before a tag that is searched for.

@@ -88,6 +88,7 @@ func TestBadQueriesAreToldWhatIsWrong(t *testing.T) {
 	s.create()
 	for query, at := range map[string]string{
 		"trials?limit=0": "limit", "trials?limit=10001": "limit", "trials?limit=ten": "limit", "trials?sort=luck": "sort",
+		"trials?query=luck+%3D+1": "query", "trials?query=" + strings.Repeat("x", 2001): "query",
 		"trials?order=up": "order", "trials?state=running,asleep": "state[1]", "trials?offset=-1": "offset", "trials?rung=-2": "rung",
 		"trials?colour=red": "colour", "trials/-1": "number", "trials/first": "number", "events?after=-1": "after",
 		"events?after=yesterday": "after", "export?format=xml": "format",

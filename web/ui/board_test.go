@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -124,6 +125,17 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 	p.see(boardNumbers, "1")
 	p.see("location.search", "?rung=1")
 	p.choose("#filter-rung", "")
+	ask := func(query string) {
+		p.fill("#filter-query", query)
+		p.do(chromedp.SendKeys(chromedp.CSS("#filter-query"), kb.Enter))
+	}
+	ask("loss > 0.3 order by loss desc")
+	p.see(boardNumbers, "0 1 3")
+	p.see("location.search", "?query=loss+%3E+0.3+order+by+loss+desc")
+	p.do(chromedp.Reload())
+	p.see(boardNumbers, "0 1 3")
+	ask("")
+	p.see("location.search", "")
 	p.fill("#filter-text", "paper")
 	p.see(boardNumbers, "4") // the reason of its failure
 	p.fill("#filter-text", "#3")
@@ -132,6 +144,12 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 	p.do(chromedp.SendKeys(chromedp.CSS("#filter-text"), "33"))
 	p.seeText("#board-empty", "No trial matches")
 	p.quiet()
+	p = s.enter(browser, "/studies/small?query=los+%3E+0.42") // a wrong one, in the address
+	p.seeText("#query-error", "at character 1, los is no field of study small, and no trial has reported it: did you mean loss?")
+	p.see(boardNumbers, "1 3 0 2 4 5")
+	ask("loss is null limit 1")
+	p.see(boardNumbers, "4")
+	p.see(`document.getElementById("query-error").hidden`, true)
 }
 
 func tryStudies(_ *testing.T, s *stage, browser context.Context) {

@@ -21,13 +21,13 @@ const redraw = 100;
 export function asked(search) {
   const from = new URLSearchParams(search);
   const page = Math.max(0, (Number.parseInt(from.get("page"), 10) || 1) - 1);
-  return queryOf({ find: (from.get("find") ?? "").trim(), state: from.get("state") ?? "", rung: from.get("rung") ?? "" },
+  return queryOf({ find: (from.get("find") ?? "").trim(), query: (from.get("query") ?? "").trim(), state: from.get("state") ?? "", rung: from.get("rung") ?? "" },
     from.get("sort") ?? "rank", from.get("order") === "desc" ? "desc" : "asc", page);
 }
 
-function queryOf({ find, state, rung }, sort, order, page) {
+function queryOf({ find, query: chosen, state, rung }, sort, order, page) {
   const query = new URLSearchParams({ sort, order, limit: pageSize, offset: page * pageSize });
-  for (const [name, value] of Object.entries({ find, rung, state: state === "active" ? "queued,leased,running" : state })) if (value !== "") query.set(name, value);
+  for (const [name, value] of Object.entries({ find, query: chosen, rung, state: state === "active" ? "queued,leased,running" : state })) if (value !== "") query.set(name, value);
   return "?" + query;
 }
 
@@ -63,7 +63,12 @@ export class Board {
   /** Shows the first page: the answer that was asked for before the study was known, if the query is the same. */
   async start(query, answer) {
     const own = this.#query();
-    await this.#show(own === query ? answer : get(this.address + own), false, this.#question);
+    try {
+      await this.#show(own === query ? answer : get(this.address + own), false, this.#question);
+    } catch (error) {
+      if (!this.filter.refuse(error)) throw error;
+      await this.#show(get(this.address + this.#query()), false, this.#question);
+    }
     this.#remember();
   }
 
@@ -79,7 +84,7 @@ export class Board {
   }
 
   #query() {
-    return queryOf(this.filter.parameters(), this.sort, this.order, this.#page);
+    return queryOf(this.filter.asked(), this.sort, this.order, this.#page);
   }
 
   /** Asks for a page because the reader wants it. */
@@ -100,7 +105,8 @@ export class Board {
       await this.#show(get(this.address + this.#query()), live, question);
       showError(null, "board-error");
     } catch (error) {
-      if (live) setTimeout(this.#again, 3000);
+      if (question === this.#question && this.filter.refuse(error)) this.#ask(0);
+      else if (live) setTimeout(this.#again, 3000);
       else if (question === this.#question) showError(error, "board-error");
     }
     if (question === this.#question) frame.removeAttribute("aria-busy");
@@ -224,7 +230,7 @@ export class Board {
     show(empty, matching === 0);
     show(byId("board-frame"), all > 0);
     if (matching === 0) {
-      setText(empty, all === 0 ? this.none : "No trial matches. Clear the search and the lists above to see all.");
+      setText(empty, all === 0 ? this.none : "No trial matches. Clear the search, the query and the lists above to see all.");
     }
     const start = this.#page * pageSize;
     const pages = Math.max(1, Math.ceil(matching / pageSize));

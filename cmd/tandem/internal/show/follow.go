@@ -64,7 +64,7 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	}
 	printCorrelations(out, correlations)
 	fmt.Fprintln(out)
-	return printLeaderboard(out, view.Definition, page)
+	return Leaderboard(out, view.Definition, page)
 }
 
 // shownRegret says how much could still be gained.

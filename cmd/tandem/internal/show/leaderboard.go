@@ -21,11 +21,15 @@ import (
 // LeaderboardLimit is how many rows a leaderboard has unless told otherwise.
 const LeaderboardLimit = 10
 
-// printLeaderboard prints trials in the order of their ranks, one column for
-// each parameter that any of them has.
-func printLeaderboard(out io.Writer, def definition.Definition, page protocol.TrialPage) error {
+// Leaderboard prints a page of trials in its order, one column for each parameter
+// that any of them has.
+func Leaderboard(out io.Writer, def definition.Definition, page protocol.TrialPage) error {
 	if len(page.Trials) == 0 {
-		_, err := fmt.Fprintln(out, "No trials yet.")
+		said := "No trials yet."
+		if page.All > 0 {
+			said = "No trial matches."
+		}
+		_, err := fmt.Fprintln(out, said)
 		return err
 	}
 	names := map[string]bool{}
@@ -205,7 +209,7 @@ func checkResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 	}
 	reason := format.Plain(view.Reason)
 	if failed := newestFailure(ctx, client, view.ID); failed != nil {
-		first, rest, _ := strings.Cut(shownFailure(*failed), "\n")
+		first, rest, _ := strings.Cut(Failure(*failed), "\n")
 		if _, why, _ := strings.Cut(first, ": "); !strings.Contains(reason, why) { // a study that failed says it itself
 			reason += "; " + first
 		}
@@ -226,9 +230,9 @@ func newestFailure(ctx context.Context, client *rest.Client, study string) *prot
 	return &page.Trials[0]
 }
 
-// shownFailure is why a trial failed. Behind its first line a reason has the end of
+// Failure is why a trial failed. Behind its first line a reason has the end of
 // what the script wrote on standard error.
-func shownFailure(t protocol.RankedTrial) string {
+func Failure(t protocol.RankedTrial) string {
 	first, rest, _ := strings.Cut(t.Reason, "\n")
 	said := fmt.Sprintf("trial %d failed: %s", t.Number, format.Plain(first))
 	for line := range strings.Lines(rest) {

@@ -102,7 +102,7 @@ func (d *display) failed(t *protocol.RankedTrial) {
 	}
 	d.failures = append(d.failures, t.Reason)
 	d.Clear()
-	fmt.Fprintln(d.Out, shownFailure(*t))
+	fmt.Fprintln(d.Out, Failure(*t))
 	if len(d.failures) == most {
 		fmt.Fprintln(d.Out, "What further trials fail of stands on the study's page.")
 	}

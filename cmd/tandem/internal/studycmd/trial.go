@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // onTrial is a command about one trial.
@@ -41,6 +42,47 @@ func onTrial(flags *term.Flags, command *cobra.Command, run func(ctx context.Con
 type trialName struct {
 	study  string
 	number int
+}
+
+func trialsCommand(flags *term.Flags) *cobra.Command {
+	var asked protocol.TrialQuery
+	command := onStudy(flags, &cobra.Command{
+		Use:   "trials STUDY",
+		Short: "List a study's trials, or those that a query chooses",
+		Long: `List a study's trials, the best first, or those that a query chooses, in its order.
+
+A query compares fields, such as state, number, rung, duration, parameters and
+metrics. docs/queries.md has all of them.`,
+		Example: `  tandem study trials lenet-fashion-mnist --where 'state = failed and lr > 0.01'
+  tandem study trials lenet-fashion-mnist --where 'rung = 2 order by accuracy desc limit 5' --json`,
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		view, err := client.Study(ctx, study)
+		if err != nil {
+			return err
+		}
+		page, err := client.Trials(ctx, view.ID, asked)
+		if err != nil {
+			return err
+		}
+		return term.PrintAnswer(out, flags.JSON, page, func(out io.Writer, page protocol.TrialPage) error { return PrintTrials(out, view, page) })
+	})
+	command.Flags().StringVar(&asked.Query, "where", "", "a query, such as 'state = failed and lr > 0.01 order by loss desc limit 20'")
+	command.Flags().IntVar(&asked.Limit, "limit", 100, "most rows, 10,000 or fewer")
+	return command
+}
+
+// PrintTrials prints a page of a study's trials, and why those that failed did.
+func PrintTrials(out io.Writer, view protocol.StudyView, page protocol.TrialPage) error {
+	if err := show.Leaderboard(out, view.Definition, page); err != nil {
+		return err
+	}
+	for _, t := range page.Trials {
+		if t.State == trial.Failed {
+			first, _, _ := strings.Cut(show.Failure(t), "\n")
+			fmt.Fprintln(out, first)
+		}
+	}
+	return nil
 }
 
 func trialCommand(flags *term.Flags) *cobra.Command {
