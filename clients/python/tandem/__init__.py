@@ -25,7 +25,6 @@ from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from .assignment import Budget, Directive
-from .client import Client, Definition
 from .errors import (
     AuthError,
     ConflictError,
@@ -43,20 +42,21 @@ from .errors import (
     UnknownName,
 )
 from .mixture import refuse_mixture
-from .model import ModelError
 from .names import misplaced
-from .record import Recommendation, Result, TrialRecord
 from .script import current_trial, trials
-from .study import Study
 from .trial import Trial
 from .version import VERSION as __version__
-from .warm import WarmStart
 
 refuse_mixture(_Path(__file__).resolve().parent.parent)
 
 if TYPE_CHECKING:
     from .asynchronous import AsyncClient, AsyncStudy, AsyncTrial
+    from .client import Client, Definition
     from .exchange import export_mlflow, import_optuna
+    from .model import ModelError
+    from .record import Recommendation, Result, TrialRecord
+    from .study import Study
+    from .warm import WarmStart
 
 __all__ = [
     "AsyncClient",
@@ -112,6 +112,8 @@ def create_study(
     """
     if definition is None or unknown:
         raise TypeError(misplaced(unknown))
+    from .client import Client
+
     return Client(url, token).create_study(definition, load_if_exists=load_if_exists, warm_start=warm_start)
 
 
@@ -119,11 +121,15 @@ def import_results(
     definition: Definition, results: WarmStart, *, url: Optional[str] = None, token: Optional[str] = None
 ) -> Study:
     """Create a study whose first trials were measured elsewhere; see :meth:`Client.import_results`."""
+    from .client import Client
+
     return Client(url, token).import_results(definition, results)
 
 
 def load_study(name: str, *, url: Optional[str] = None, token: Optional[str] = None) -> Study:
     """The study with the name or the id, on the server at url."""
+    from .client import Client
+
     return Client(url, token).study(name)
 
 
@@ -131,6 +137,13 @@ _ON_DEMAND = {
     "AsyncClient": "asynchronous",
     "AsyncStudy": "asynchronous",
     "AsyncTrial": "asynchronous",
+    "Client": "client",
+    "ModelError": "model",
+    "Recommendation": "record",
+    "Result": "record",
+    "Study": "study",
+    "TrialRecord": "record",
+    "WarmStart": "warm",
     "export_mlflow": "exchange",
     "import_optuna": "exchange",
 }
@@ -143,3 +156,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
