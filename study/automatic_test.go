@@ -23,6 +23,8 @@ func TestAutomaticThreadsFitWhatATrialHas(t *testing.T) {
 		"a slot":               {protocol.WorkerRegistration{Slots: 2}, "auto", 4, 2},
 		"a slot of one core":   {protocol.WorkerRegistration{Slots: 8}, "auto", 0, 8},
 		"off":                  {protocol.WorkerRegistration{Slots: 8, Elastic: true}, "off", 0, 1},
+		"its worker's threads": {protocol.WorkerRegistration{Slots: 8, Elastic: true, Machine: protocol.Machine{Threads: 2}}, "auto", 2, 4},
+		"others' threads":      {protocol.WorkerRegistration{Slots: 8, Elastic: true, Machine: protocol.Machine{Threads: 2}}, "{cpu_threads: auto}", 8, 1},
 		"GPUs nobody spoke of": {protocol.WorkerRegistration{Slots: 8, Elastic: true, Machine: protocol.Machine{GPUs: []string{"a"}}}, "auto", 8, 1},
 		"a GPU":                {protocol.WorkerRegistration{Slots: 8, Elastic: true, Machine: protocol.Machine{GPUs: []string{"a"}}}, "auto\nresources: {gpus: 1}", 8, 1},
 	} {

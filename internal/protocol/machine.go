@@ -34,6 +34,9 @@ type Machine struct {
 	GPUPowerCapWatts float64 `json:"gpu_power_cap_watts,omitempty" minimum:"0" maximum:"100000" doc:"least power limit of its GPUs when the worker started; absent: none is below its default"`
 	// Knobs are the system parameters that this worker can set by itself.
 	Knobs []string `json:"knobs,omitempty" maxItems:"64" doc:"system parameters that the worker can set by itself"`
+	// Threads is how many threads the worker's own environment gives its commands, such
+	// as by OMP_NUM_THREADS; 0 where it does not say.
+	Threads int `json:"threads,omitempty" minimum:"0" maximum:"4096" doc:"threads that the worker's environment gives its commands; absent: it does not say"`
 	// EnergyMethod is how this worker obtains joules.
 	EnergyMethod string `json:"energy_method,omitempty" maxLength:"255"`
 }

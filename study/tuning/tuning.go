@@ -76,23 +76,42 @@ func (s Study) on(here allocator.Site) *system.Settings {
 }
 
 // threads are the numbers of threads that automatic tuning tries there: powers of two
-// up to the cores that a trial may keep busy; nil where that is one. Where there are GPUs and the study does not
-// say how many it uses, a trial has the whole machine, as others would use the same ones.
+// up to the cores that a trial may keep busy, or what is given; nil for nothing.
 func (s Study) threads(here allocator.Site) []space.Value {
-	most, asked := here.Room.Machine, s.Definition.Asked()
+	if given, _ := s.given(here); given > 0 {
+		return []space.Value{space.Int(int64(given))}
+	}
+	most := here.Room.Machine
 	if !here.Room.Elastic {
 		most = here.Room.Share()
 	}
-	if asked.Cores > 0 {
-		most = min(most, asked.Cores)
-	}
-	if gpus, _ := s.Definition.GPUsEach(); here.Room.MachineGPUs > 0 && gpus == 0 && asked.GPUs == nil {
-		return []space.Value{space.Int(int64(most))}
+	if asked := s.Definition.Asked().Cores; asked > 0 {
+		most = min(most, asked)
 	}
 	if most == 1 {
 		return nil
 	}
 	return system.UpTo(most)
+}
+
+// given is the number of threads that a trial has there where automatic tuning leaves it
+// alone, and why; else 0.
+func (s Study) given(here allocator.Site) (threads int, why string) {
+	if s.Definition.System.Word != definition.Automatic {
+		return 0, ""
+	}
+	if here.Threads > 0 {
+		return here.Threads, "the worker's environment sets the threads, so they are not tuned"
+	}
+	asked := s.Definition.Asked()
+	if gpus, _ := s.Definition.GPUsEach(); here.Room.MachineGPUs > 0 && gpus == 0 && asked.GPUs == nil {
+		most := here.Room.Machine
+		if asked.Cores > 0 {
+			most = min(most, asked.Cores)
+		}
+		return most, "the worker has GPUs and resources.gpus is missing, so a trial has the whole machine"
+	}
+	return 0, ""
 }
 
 // Demands is how many cores a trial of the study needs at least on the machine,
@@ -138,6 +157,10 @@ func (s Study) Begin(known *groundtruth.Machine, t trial.Trial, here allocator.S
 		run.Situation.Cores = run.Situation.Machine // what it shares with others is its user's choice
 	}
 	setting, resumed := known.Start(run)
+	if _, why := s.given(here); why != "" {
+		setting.Why = why
+		return &setting
+	}
 	if resumed {
 		if t.Setting != nil {
 			setting.Drifts = t.Setting.Drifts
@@ -200,6 +223,9 @@ func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.
 	answer.Record.Updated = now
 	setting := answer.Setting
 	setting.Drifts = t.Setting.Drifts
+	if _, why := s.given(here); why != "" {
+		setting.Why = why
+	}
 	if answer.Drifted {
 		setting.Drifts++
 	}

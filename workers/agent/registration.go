@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/probe"
+	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
@@ -81,6 +82,9 @@ func (a *Agent) registration() protocol.WorkerRegistration {
 func (a *Agent) describe(machine profiler.Machine) protocol.Machine {
 	described := probe.Machine(machine)
 	described.Host, described.EnergyMethod, described.Knobs = a.options.Name, a.meter.Method(), a.controls.Settable()
+	if described.Threads = process.OwnThreads(machine.Cores); described.Threads > 0 {
+		a.options.Logger.Info("threads are not tuned here unless a study lists values: the environment sets them", "threads", described.Threads)
+	}
 	described.GPUs, described.GPUMemoryBytes = a.controls.UsableGPUs(machine)
 	if host := a.options.Leave.Host; host != "" {
 		described.Host = host

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -43,6 +44,9 @@ func TestElasticWorker(t *testing.T) {
 		"fixed":            {agent.Options{Slots: 2}, 2, max(1, cores/2), false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			for _, variable := range system.ThreadVariables() {
+				t.Setenv(variable, "")
+			}
 			s, place := newServer(), t.TempDir()
 			trial := s.add(script(t), as("show", place), 1)
 			work(t, s, test.options)

@@ -99,6 +99,9 @@ type Site struct {
 	Cores  int
 	Wanted bool
 	Knobs  []string // that its agent can set
+	// Threads is how many threads the worker's own environment gives its commands; 0
+	// where it does not say.
+	Threads int
 }
 
 // site is the worker's machine for the trial; for a new trial the id is empty.
@@ -116,7 +119,7 @@ func (s *state) site(worker string, id trial.ID) Site {
 		cores = min(room.Machine, cores+room.CoresOf(held[own].Needs()))
 	}
 	machine := member.Registration.Machine
-	return Site{Machine: member.Type, Host: cmp.Or(machine.Host, member.Registration.Name), Name: member.Registration.Name, Room: room, Cores: max(1, cores), Wanted: member.Short, Knobs: machine.Knobs}
+	return Site{Machine: member.Type, Host: cmp.Or(machine.Host, member.Registration.Name), Name: member.Registration.Name, Room: room, Cores: max(1, cores), Wanted: member.Short, Knobs: machine.Knobs, Threads: machine.Threads}
 }
 
 // SiteOf looks at a worker's machine as it is for the trial.

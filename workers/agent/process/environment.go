@@ -42,6 +42,9 @@ func (r Rules) Environment(lease protocol.Lease, cores int) map[string]string {
 	}
 	for _, name := range system.ThreadVariables() {
 		values[name] = strconv.Itoa(threads(lease, r.share(cores)))
+		if own := os.Getenv(name); own != "" && keepsThreads(lease, cores) {
+			values[name] = own
+		}
 	}
 	if lease.GPUShared {
 		for _, variable := range frugal {
@@ -51,6 +54,28 @@ func (r Rules) Environment(lease protocol.Lease, cores int) map[string]string {
 	maps.Copy(values, lease.Environment)
 	values["PATH"] = r.searchPath(lease)
 	return values
+}
+
+// OwnThreads is how many threads this process's environment gives commands, at most
+// the cores; 0 where it does not say.
+func OwnThreads(cores int) int {
+	for _, name := range system.ThreadVariables() {
+		outer, _, _ := strings.Cut(os.Getenv(name), ",") // OpenMP takes one for each level
+		if n, err := strconv.Atoi(strings.TrimSpace(outer)); err == nil && n >= 1 {
+			return min(n, max(1, cores))
+		}
+	}
+	return 0
+}
+
+// keepsThreads reports whether the worker's own variables hold: where the study sets
+// neither threads nor cores, and where the server asks for what they say.
+func keepsThreads(lease protocol.Lease, cores int) bool {
+	if wanted, set := lease.System[system.CPUThreads].Number(); set {
+		return int(wanted) == OwnThreads(cores)
+	}
+	_, bounded := lease.System[system.Cores].Number()
+	return !bounded
 }
 
 // Threads are those of the environment's variables that bound threads.
