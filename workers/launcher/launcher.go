@@ -112,6 +112,8 @@ type Shape struct {
 	Setup   []string `yaml:"setup"`
 }
 
+var launchName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
 var shapeName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
 // Complete fills in defaults and refuses what cannot be meant.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
@@ -40,6 +41,8 @@ type launched struct {
 	Started    time.Time `json:"started,omitzero"`
 	Registered time.Time `json:"registered,omitzero"`
 	Worked     bool      `json:"worked,omitempty"` // a trial was seen on it
+	// TakenBack says that it was cancelled as nobody wanted it.
+	TakenBack bool `json:"taken_back,omitempty"`
 	// Over says that it has ended for good, whatever the engine says later.
 	Over bool `json:"over,omitempty"`
 }
@@ -108,6 +111,9 @@ func (p *Planner) look(now time.Time, seen Seen, first bool) (have map[string]*s
 		return have[shape]
 	}
 	for _, job := range seen.Jobs {
+		if !launchName.MatchString(job.Launch) {
+			continue // the server would refuse it, so it is none of ours
+		}
 		h := p.Memory.Launches[job.Launch]
 		if h == nil {
 			h = &launched{Job: job, Accepted: true, Over: first && job.State == Ended}
@@ -193,6 +199,11 @@ func (p *Planner) miss(now time.Time, h *launched, workers map[string]Worker, of
 		p.follow(now, h, workers, of)
 		return
 	}
+	if h.TakenBack { // some engines list nothing that never began
+		h.Job.State, h.Job.Cause, h.Job.Why = Ended, protocol.Cancelled, protocol.Cancelled.Words()
+		p.ended(now, h)
+		return
+	}
 	if h.Missed++; h.Missed < forgets || now.Sub(h.Seen) < patience {
 		of.alive++
 		if h.Registered.IsZero() {
@@ -217,6 +228,13 @@ func (p *Planner) miss(now time.Time, h *launched, workers map[string]Worker, of
 	}
 	h.Job.State = Ended
 	p.ended(now, h)
+}
+
+// takeBack notes which jobs are cancelled.
+func (m *Memory) takeBack(ids []string) {
+	for _, h := range m.Launches {
+		h.TakenBack = h.TakenBack || h.Listed && slices.Contains(ids, h.Job.ID)
+	}
 }
 
 // ended judges a worker that is over. One that was preempted, cancelled, or has not been
@@ -298,10 +316,12 @@ func (p *Planner) Told(over []string) {
 	p.Memory.Over = slices.DeleteFunc(p.Memory.Over, func(launch string) bool { return slices.Contains(over, launch) })
 }
 
-// Over reports whether a launch has ended for good, or the engine did not take it.
-func (p *Planner) Over(launch string) bool {
-	h := p.Memory.Launches[launch]
-	return h != nil && h.Over
+// Ended returns the job of a launch that has ended for good.
+func (p *Planner) Ended(launch string) (job Job, ended bool) {
+	if h := p.Memory.Launches[launch]; h != nil && h.Over {
+		return h.Job, true
+	}
+	return job, false
 }
 
 // unnamed is what is said of a worker that was ordered and that the engine does not list.

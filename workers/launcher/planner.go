@@ -47,6 +47,7 @@ func (p *Planner) Plan(now time.Time, seen Seen) Plan {
 	for _, order := range plan.Orders {
 		p.Memory.ordered(now, order)
 	}
+	p.Memory.takeBack(plan.Cancel)
 	p.Memory.At = now
 	return plan
 }

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 		t.Skip("there is no python3 for the engine of the test")
 	}
 	python := strings.TrimSpace(string(found)) // and not a script that looks for it
-	launchertest.Run(t, func(t *testing.T) launchertest.Site {
+	launchertest.RunEach(t, func(t *testing.T) launchertest.Site {
 		folder := t.TempDir()
 		words := func(more ...string) []string {
 			return append([]string{python, "-S", "testdata/engine.py", filepath.Join(folder, "jobs")}, more...)
@@ -31,9 +31,9 @@ func TestConformance(t *testing.T) {
 			}
 		}
 		return launchertest.Site{
-			Open: func(name string, worker []string) launcher.Engine {
+			Open: func(name string, worker []string, enrolments engine.Enrolments) launcher.Engine {
 				made, err := command.New(
-					engine.Options{Name: name, Logs: folder, Worker: worker, Enrolments: "/tokens of it", Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"},
+					engine.Options{Name: name, Logs: folder, Worker: worker, Enrolments: enrolments, Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"},
 					command.Commands{Submit: words("submit", "{name}", "{log}"), List: words("list"), Cancel: words("cancel"), Why: words("why")})
 				if err != nil {
 					t.Fatal(err)

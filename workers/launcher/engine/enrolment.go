@@ -27,7 +27,8 @@ func (e Enrolments) Keep(launch, token string) error {
 		return err
 	}
 	_, err = file.WriteString(token + "\n")
-	err = errors.Join(err, file.Close())
+	now := time.Now() // by which its age is told, and not by the clock of the disk
+	err = errors.Join(err, file.Close(), os.Chtimes(file.Name(), now, now))
 	if err == nil {
 		err = os.Rename(file.Name(), filepath.Join(string(e), launch))
 	}

@@ -8,22 +8,28 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/launcher"
+	"github.com/tandem-tune/tandem/workers/launcher/engine"
+	"github.com/tandem-tune/tandem/workers/launcher/loop"
 )
 
 // Site is an engine to try, with nothing of anybody on it.
 type Site struct {
 	// Open returns the engine for a launcher of that name, whose workers are the command.
 	// It runs four workers of one core at once, and is asked again and again.
-	Open func(name string, worker []string) launcher.Engine
+	// Their tokens are in the folder.
+	Open func(name string, worker []string, enrolments engine.Enrolments) launcher.Engine
 	// Option is one that its commands take, Refused one that they do not.
 	Option, Refused string
 	// Preempt and Lose have the site end a job for another one, and lose its node; nil
 	// where that is tried elsewhere.
 	Preempt, Lose func(job launcher.Job)
+	// Simulated is the engine where time is simulated.
+	Simulated *Fake
 }
 
 // worker stands for "tandem worker": it notes how it was started, and ends as it is told.
@@ -48,38 +54,109 @@ type story struct {
 	place  string
 	name   string
 	worker []string
+
+	// What stories of a launcher have beside.
+	server *server
+	loop   *loop.Loop
+	kept   *engine.MemoryFile
+	broken *wrapped
 }
 
-// Run tells the stories one after the other.
-func Run(t *testing.T, open func(t *testing.T) Site) {
-	site := open(t)
-	for i, one := range []struct {
-		name string
-		tell func(s *story)
-	}{
-		{"an engine without jobs lists none", (*story).nothing},
-		{"a worker is started as it must", (*story).started},
-		{"several workers are told apart", (*story).several},
-		{"what does not fit waits and says why, and starts later", (*story).waits},
-		{"what waits is taken back", (*story).takenBackBefore},
-		{"what runs is asked to end", (*story).takenBackWhile},
-		{"a worker that fails is told with its last words", (*story).fails},
-		{"another launcher's jobs are not ours", (*story).others},
-		{"jobs are found again after a crash", (*story).foundAgain},
-		{"options and setup of the shape count", (*story).shaped},
-		{"what the site refuses is an error", (*story).refused},
-		{"preempted is nobody's fault", (*story).preempted},
-		{"a node that is lost is known as the cause", (*story).lost},
-	} {
+// placeholder is a folder of tokens that no worker looks into.
+const placeholder engine.Enrolments = "/tokens of it"
+
+// stories are all that are told.
+var stories = []struct {
+	name string
+	tell func(s *story)
+}{
+	{"an engine without jobs lists none", nothing},
+	{"a worker is started as it must", started},
+	{"several workers are told apart", several},
+	{"what does not fit waits and says why, and starts later", waits},
+	{"what waits is taken back", takenBackBefore},
+	{"what runs is asked to end", takenBackWhile},
+	{"a worker that fails is told with its last words", fails},
+	{"another launcher's jobs are not ours", others},
+	{"jobs are found again after a crash", foundAgain},
+	{"options and setup of the shape count", shaped},
+	{"what the site refuses is an error", refused},
+	{"preempted is nobody's fault", preempted},
+	{"a node that is lost is known as the cause", lost},
+
+	{"an order becomes a worker with a lease", orderToLease},
+	{"nothing is wanted and nothing started", nothingWanted},
+	{"what waits for the engine is supply", pendingIsSupply},
+	{"a bound is lowered while jobs wait", capLowered},
+	{"a study ends while jobs wait", studyEnds},
+	{"workers that fail put their shape on hold, and one is tried again", holds},
+	{"workers that register and never lease put their shape on hold", neverLeases},
+	{"an order that is refused is told and not placed again at once", refusedOrder},
+	{"a worker that is preempted is replaced", preemptedWorks},
+	{"a worker whose node is lost is replaced", lostWorks},
+	{"a worker that a person cancelled is replaced", cancelledByAPerson},
+	{"a launcher that is started again orders nothing twice", startedAgain},
+	{"a launcher is killed before the engine answers", killedBeforeTheAnswer},
+	{"a launcher is killed before the engine hears it", killedBeforeTheOrder},
+	{"an order is answered late", answeredLate},
+	{"an order is taken twice", takenTwice},
+	{"an order is taken in part", takenInPart},
+	{"two launchers leave each other's workers alone", twoLaunchers},
+	{"an engine that is down is told and asked for nothing", engineDown},
+	{"the enrolment of what waits for long is renewed", enrolmentsAreRenewed},
+	{"an engine lists what it took a while later", listedLate},
+	{"an engine forgets a job", forgotten},
+	{"a worker ends at its time limit and is replaced", timeLimit},
+}
+
+// Run tells the stories one after the other on one site.
+func Run(t *testing.T, site Site) {
+	t.Setenv(secret, "a-secret-of-the-launcher")
+	for i, one := range stories {
+		t.Run(one.name, func(t *testing.T) { tell(t, site, fmt.Sprint("story", i), t.TempDir(), one.tell) })
+	}
+}
+
+// RunEach tells the stories side by side, each on a site of its own.
+func RunEach(t *testing.T, open func(t *testing.T) Site) {
+	t.Setenv(secret, "a-secret-of-the-launcher")
+	for i, one := range stories {
 		t.Run(one.name, func(t *testing.T) {
-			place := t.TempDir()
-			s := &story{T: t, site: site, place: place, name: fmt.Sprintf("story%d", i), worker: []string{"/bin/sh", filepath.Join(place, "worker.sh"), "two words", "it's", `"$HOME"`}}
-			s.write("worker.sh", fmt.Sprintf(worker, place))
-			s.engine = site.Open(s.name, s.worker)
-			defer s.end()
-			one.tell(s)
+			t.Parallel()
+			tell(t, open(t), fmt.Sprint("story", i), t.TempDir(), one.tell)
 		})
 	}
+}
+
+// secret is a variable of the launcher's process that no worker may get.
+const secret = "TANDEM_TOKEN"
+
+// Simulate tells them in simulated time, each on an engine in memory.
+func Simulate(t *testing.T) {
+	for i, one := range stories {
+		t.Run(one.name, func(t *testing.T) {
+			place := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				fake := NewFake(t.Context(), place)
+				site := Site{Option: "--some", Refused: fakeRefused, Simulated: fake}
+				site.Open = func(name string, worker []string, enrolments engine.Enrolments) launcher.Engine {
+					return fake.Open(engine.Options{Name: name, Logs: place, Worker: worker, Enrolments: enrolments, Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"})
+				}
+				site.Preempt = func(job launcher.Job) { fake.stop(job.ID, protocol.Preempted) }
+				site.Lose = func(job launcher.Job) { fake.stop(job.ID, protocol.NodeFailed) }
+				tell(t, site, fmt.Sprint("story", i), place, one.tell)
+			})
+		})
+	}
+}
+
+// tell tells one.
+func tell(t *testing.T, site Site, name, place string, tell func(s *story)) {
+	s := &story{T: t, site: site, place: place, name: name, worker: []string{"/bin/sh", filepath.Join(place, "worker.sh"), "two words", "it's", `"$HOME"`}}
+	s.write("worker.sh", fmt.Sprintf(worker, place))
+	s.engine = site.Open(s.name, s.worker, placeholder)
+	defer s.end()
+	tell(s)
 }
 
 func (s *story) write(name, content string) {
@@ -134,7 +211,7 @@ func (s *story) until(state launcher.State, count int) (found []launcher.Job) {
 			return found
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("two minutes passed without %d jobs %s: %+v", count, state, all)
+			s.Fatalf("five minutes passed without %d jobs %s: %+v", count, state, all)
 		}
 	}
 }
@@ -154,7 +231,7 @@ func (s *story) file(name string) string {
 	s.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); s.read(name) == ""; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.Fatalf("two minutes passed without %s", name)
+			s.Fatalf("five minutes passed without %s", name)
 		}
 	}
 	return s.read(name)
@@ -173,6 +250,7 @@ func (s *story) cancel(jobs ...launcher.Job) {
 
 // end has all workers end, so that the next story finds room.
 func (s *story) end() {
+	s.stop()
 	s.write("end", "")
 	if s.Failed() {
 		return
@@ -202,184 +280,7 @@ func (s *story) ended(launch string, causes ...protocol.Cause) launcher.Job {
 			return jobs[at]
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("two minutes passed, and it has not ended: %+v", jobs)
+			s.Fatalf("five minutes passed, and it has not ended: %+v", jobs)
 		}
-	}
-}
-
-func (s *story) nothing() {
-	if jobs := s.list(); len(jobs) > 0 {
-		s.Errorf("it lists %+v", jobs)
-	}
-	s.cancel()
-}
-
-func (s *story) started() {
-	s.Setenv("TANDEM_TOKEN", "a-secret-of-the-launcher")
-	order := s.launch(1)
-	job := s.running(1)[0]
-	if job.Launch != order.Launch(0) || job.Shape != "cpu" || job.ID == "" || job.Node == "" {
-		s.Errorf("it is %+v of order %s", job, order.ID)
-	}
-	words := strings.Split(strings.TrimSpace(s.read("args."+job.Launch)), "\n")
-	if len(words) < 5 || words[0] != "--scratch" || !slices.Equal(words[2:5], s.worker[2:]) {
-		s.Errorf("its first words are %q", words)
-	}
-	if got := strings.Join(words[5:], " "); got != "--slots 2 --end-at 59m0s --token-file /tokens of it/"+job.Launch+" --launch "+job.Launch {
-		s.Errorf("the launcher's words are %s", got)
-	}
-	environment := s.read("env." + job.Launch)
-	if strings.Contains(environment, "TANDEM_") || strings.Contains(environment, "secret") {
-		s.Errorf("what is the launcher's went with it:\n%s", environment)
-	}
-	for _, want := range []string{"HOME=/home/of'it", "PATH=/usr/local/bin:/usr/bin:/bin"} {
-		if !strings.Contains("\n"+environment, "\n"+want+"\n") {
-			s.Errorf("%s is missing in\n%s", want, environment)
-		}
-	}
-	s.write("say."+job.Launch, "bye")
-	s.write("end."+job.Launch, "0")
-	s.ended(job.Launch, protocol.Finished)
-}
-
-func (s *story) several() {
-	order := s.launch(3)
-	jobs := s.running(3)
-	ids := map[string]bool{}
-	for _, job := range jobs {
-		ids[job.ID], ids[job.Launch] = true, true
-	}
-	for i := range 3 {
-		if !ids[fmt.Sprintf("%s-%d", order.ID, i)] {
-			s.Errorf("launch %d is not there: %+v", i, jobs)
-		}
-	}
-	if len(ids) != 6 {
-		s.Errorf("they share ids: %+v", jobs)
-	}
-}
-
-func (s *story) waits() {
-	s.launch(6)
-	jobs := s.running(4)
-	for _, job := range s.until(launcher.Pending, 2) {
-		if job.Why == "" || job.Cause != "" {
-			s.Errorf("it waits and says %q, %q", job.Why, job.Cause)
-		}
-	}
-	s.write("say."+jobs[0].Launch, "bye")
-	s.write("end."+jobs[0].Launch, "0")
-	s.until(launcher.Pending, 1)
-	s.running(4)
-}
-
-func (s *story) takenBackBefore() {
-	s.launch(5)
-	s.running(4)
-	job := s.until(launcher.Pending, 1)[0]
-	s.cancel(job)
-	s.ended(job.Launch, protocol.Cancelled)
-	s.running(4)
-	if s.read("args."+job.Launch) != "" {
-		s.Error("it was started all the same")
-	}
-}
-
-func (s *story) takenBackWhile() {
-	s.launch(2)
-	jobs := s.running(2)
-	s.cancel(jobs[0])
-	s.file("term." + jobs[0].Launch)
-	job := s.ended(jobs[0].Launch, protocol.Cancelled)
-	if job.ID != "" && (!job.Blameless() || job.Failed()) {
-		s.Errorf("it is to blame: %+v", job)
-	}
-	if s.read("term."+jobs[1].Launch) != "" {
-		s.Error("the other one was asked, too")
-	}
-	s.running(1)
-}
-
-func (s *story) fails() {
-	s.launch(1)
-	job := s.running(1)[0]
-	s.write("say."+job.Launch, "noise\ntandem: no GPU is there\nmore noise\n")
-	s.write("end."+job.Launch, "4")
-	job = s.ended(job.Launch, protocol.Crashed)
-	if job.ID != "" && (!strings.Contains(job.Why, "no GPU is there") || !job.Failed()) {
-		s.Errorf("it says %q", job.Why)
-	}
-}
-
-func (s *story) others() {
-	s.launch(1)
-	s.running(1)
-	other := s.site.Open(s.name+"x", s.worker)
-	if jobs, err := other.List(s.Context()); err != nil || len(jobs) > 0 {
-		s.Errorf("another launcher lists %+v, %v", jobs, err)
-	}
-}
-
-func (s *story) foundAgain() {
-	s.launch(2)
-	before := s.running(2)
-	s.engine = s.site.Open(s.name, s.worker)
-	after := s.running(2)
-	byID := func(a, b launcher.Job) int { return strings.Compare(a.ID, b.ID) }
-	slices.SortFunc(before, byID)
-	slices.SortFunc(after, byID)
-	if !slices.Equal(before, after) {
-		s.Errorf("it lists %+v, and before %+v", after, before)
-	}
-	s.cancel(after[0])
-	s.file("term." + after[0].Launch)
-}
-
-func (s *story) shaped() {
-	s.launch(1, func(shape *launcher.Shape) {
-		shape.Name, shape.Options, shape.Setup = "other-1", []string{s.site.Option}, []string{"export MODULE='of the shape'"}
-	})
-	job := s.running(1)[0]
-	if job.Shape != "other-1" {
-		s.Errorf("its shape is %s", job.Shape)
-	}
-	if environment := s.read("env." + job.Launch); !strings.Contains(environment, "MODULE=of the shape") {
-		s.Errorf("setup did not run:\n%s", environment)
-	}
-}
-
-func (s *story) refused() {
-	order := launcher.Order{ID: "refused", Count: 1, Shape: launcher.Shape{Name: "cpu", Cores: 1, Trials: 1, TimeLimit: time.Hour, Options: []string{s.site.Refused}}}
-	if err := s.engine.Launch(s.Context(), order); err == nil {
-		s.Error("nothing is said")
-	}
-	if jobs := s.list(); len(jobs) > 0 {
-		s.Errorf("there are %+v", jobs)
-	}
-}
-
-func (s *story) preempted() {
-	if s.site.Preempt == nil {
-		s.Skip("it is tried elsewhere")
-	}
-	s.launch(1)
-	job := s.running(1)[0]
-	s.site.Preempt(job)
-	s.file("term." + job.Launch)
-	// Slurm calls it finished where the worker left in order within the grace.
-	if job := s.ended(job.Launch, protocol.Preempted, protocol.Finished); job.Failed() {
-		s.Errorf("it is to blame: %+v", job)
-	}
-}
-
-func (s *story) lost() {
-	if s.site.Lose == nil {
-		s.Skip("it is tried elsewhere")
-	}
-	s.launch(1)
-	job := s.running(1)[0]
-	s.site.Lose(job)
-	if job := s.ended(job.Launch, protocol.NodeFailed); !job.Failed() {
-		s.Errorf("it is no bad sign: %+v", job)
 	}
 }

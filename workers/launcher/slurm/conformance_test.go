@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Slurm takes time to start")
 	}
-	launchertest.Run(t, func(t *testing.T) launchertest.Site {
+	launchertest.Run(t, func() launchertest.Site {
 		site := cluster.StartSlurm(t)
 		site.Run("scontrol", "update", "nodename=n2", "state=drain", "reason=test") // n1 has four cores
 		for _, one := range site.Environment {
@@ -24,8 +24,8 @@ func TestConformance(t *testing.T) {
 			t.Setenv(name, value)
 		}
 		return launchertest.Site{
-			Open: func(name string, worker []string) launcher.Engine {
-				made, err := slurm.New(engine.Options{Name: name, Logs: t.TempDir(), Worker: worker, Enrolments: "/tokens of it", Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"})
+			Open: func(name string, worker []string, enrolments engine.Enrolments) launcher.Engine {
+				made, err := slurm.New(engine.Options{Name: name, Logs: t.TempDir(), Worker: worker, Enrolments: enrolments, Home: "/home/of'it", Path: "/usr/local/bin:/usr/bin:/bin"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -36,5 +36,5 @@ func TestConformance(t *testing.T) {
 				site.Run("sbatch", "--partition=urgent", "--exclusive", "--nodes=1", "--wrap=true", "--output=/dev/null")
 			},
 		}
-	})
+	}())
 }

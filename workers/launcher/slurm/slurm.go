@@ -126,6 +126,9 @@ func (e *Engine) parse(line string) (job launcher.Job, mine bool) {
 	if len(name) != 3 || name[0] != e.options.Name {
 		return job, false
 	}
+	if _, err := strconv.Atoi(part[2]); err != nil {
+		return job, false // what is left of an array whose last jobs were cancelled
+	}
 	job = launcher.Job{ID: part[0], Launch: name[2] + "-" + part[2], Shape: name[1], Node: part[6]}
 	state, reason := part[4], part[5]
 	switch state {

@@ -37,6 +37,7 @@ func TestWhatSqueueSays(t *testing.T) {
 		{"3_0|3|0|tandem.gpu1.abc|OUT_OF_MEMORY|None|n1", launcher.Job{ID: "3_0", Launch: "abc-0", Shape: "gpu1", State: launcher.Ended, Node: "n1", Why: "the worker ran out of memory: raise memory_gib", Cause: protocol.OutOfMemory}, true},
 		{"4|4|N/A|wrap|RUNNING|None|n1", launcher.Job{}, false},
 		{"4_0|4|0|other.gpu1.abc|RUNNING|None|n1", launcher.Job{}, false},
+		{"10|10|N/A|tandem.gpu1.abc|CANCELLED|None|", launcher.Job{}, false},
 		{"slurm_load_jobs error", launcher.Job{}, false},
 	} {
 		if got, mine := e.parse(test.line); mine != test.mine || mine && got != test.want {

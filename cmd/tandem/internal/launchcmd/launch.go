@@ -3,6 +3,7 @@
 package launchcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/command"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
+	"github.com/tandem-tune/tandem/workers/launcher/loop"
 	"github.com/tandem-tune/tandem/workers/launcher/slurm"
 )
 
@@ -166,25 +168,49 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 	if err != nil {
 		return err
 	}
-	l := &loop{
-		client: client, engine: jobs, enrolments: enrolments, dryRun: f.dryRun, out: command.OutOrStdout(), said: map[string]string{},
-		planner: &launcher.Planner{Shapes: shapes, Idle: f.idle}, name: f.name, of: command.Name(),
+	l := &loop.Loop{
+		Server: client, Engine: jobs, Enrolments: enrolments, DryRun: f.dryRun, Out: command.OutOrStdout(),
+		Planner: &launcher.Planner{Shapes: shapes, Idle: f.idle}, Name: f.name, Of: command.Name(),
 	}
 	if f.dryRun {
-		return l.tick(ctx)
+		return l.Tick(ctx)
 	}
-	if l.kept, err = engine.OpenMemory(f.logs, f.name); err != nil {
+	if l.Kept, err = engine.OpenMemory(f.logs, f.name); err != nil {
 		return err
 	}
-	defer l.kept.Close() //nolint:errcheck // it was only locked
-	if l.planner.Memory, err = l.kept.Read(); err != nil {
+	defer l.Kept.Close() //nolint:errcheck // it was only locked
+	if l.Planner.Memory, err = l.Kept.Read(); err != nil {
 		return err
 	}
 	if f.once {
-		return l.tick(ctx)
+		return l.Tick(ctx)
 	}
-	l.every = f.every
-	return l.run(ctx)
+	l.Every = f.every
+	return run(ctx, l)
+}
+
+// run works until the context ends. What does not answer is asked again.
+func run(ctx context.Context, l *loop.Loop) error {
+	l.Say("start", "looking every %v; Ctrl-C ends this and leaves the workers", l.Every)
+	ticker := time.NewTicker(l.Every)
+	defer ticker.Stop()
+	for {
+		err := l.Tick(ctx)
+		code := term.ExitCode(ctx, err)
+		if ctx.Err() == nil && err != nil {
+			l.Say("trouble", "%v; trying again", err)
+			if code == term.ExitUsage {
+				return err
+			}
+		} else {
+			l.Forget("trouble")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
 }
 
 // worker is the command line of the workers.

@@ -1,6 +1,9 @@
-package launchcmd
+// Package loop is what a launcher does at each look: it asks the server what is wanted and
+// the engine what there is, keeps what it is about to do, does it, and tells the server.
+package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandem-tune/tandem/clients/rest"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -19,73 +20,63 @@ import (
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
 
-// loop looks at server and engine, and does what the planner says.
-type loop struct {
-	client *rest.Client
-	engine launcher.Engine
-	// enrolments are the tokens of launches; empty: their workers have another.
-	enrolments engine.Enrolments
-	planner    *launcher.Planner
-	// kept is where the planner's memory is; nil: nothing is kept, as nothing is done.
-	kept *engine.MemoryFile
-	// name is the launcher's, of the engine of that name, and it looks so often.
-	name, of string
-	every    time.Duration
-	dryRun   bool
-	out      io.Writer
+// Server is what a launcher asks and tells its server. rest.Client is one.
+type Server interface {
+	PoolWanted(ctx context.Context) (crew.PoolWanted, error)
+	Enrol(ctx context.Context, ask crew.EnrolmentRequest) ([]crew.Enrolment, error)
+	Gone(ctx context.Context, worker string, told protocol.Gone) (protocol.GoneReply, error)
+	ReportLauncher(ctx context.Context, launcher string, report crew.LauncherReport) (crew.LauncherReply, error)
+}
+
+// Loop looks at server and engine, and does what the planner says.
+type Loop struct {
+	Server Server
+	Engine launcher.Engine
+	// Enrolments are the tokens of launches; empty: their workers have another.
+	Enrolments engine.Enrolments
+	Planner    *launcher.Planner
+	// Kept is where the planner's memory is; nil: nothing is kept, as nothing is done.
+	Kept *engine.MemoryFile
+	// Name is the launcher's, Of the name of its engine. It looks so often; 0: once.
+	Name, Of string
+	Every    time.Duration
+	DryRun   bool
+	Out      io.Writer
 	// said is what was said last of each job or subject: only news are said.
 	said map[string]string
 }
 
-// run works until the context ends. What does not answer is asked again.
-func (l *loop) run(ctx context.Context) error {
-	l.say("start", "looking every %v; Ctrl-C ends this and leaves the workers", l.every)
-	ticker := time.NewTicker(l.every)
-	defer ticker.Stop()
-	for {
-		err := l.tick(ctx)
-		code := term.ExitCode(ctx, err)
-		if ctx.Err() == nil && err != nil {
-			l.say("trouble", "%v; trying again", err)
-			if code == term.ExitUsage {
-				return err
-			}
-		} else {
-			delete(l.said, "trouble")
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// say tells something unless it was the last thing that was told of the subject.
-func (l *loop) say(subject, text string, arguments ...any) {
+// Say tells something unless it was the last thing that was told of the subject.
+func (l *Loop) Say(subject, text string, arguments ...any) {
 	said := format.Plain(fmt.Sprintf(text, arguments...))
+	if l.said == nil {
+		l.said = map[string]string{}
+	}
 	if l.said[subject] != said {
 		l.said[subject] = said
-		fmt.Fprintf(l.out, "%s  %s\n", time.Now().Format(time.TimeOnly), said)
+		fmt.Fprintf(l.Out, "%s  %s\n", time.Now().Format(time.TimeOnly), said)
 	}
 }
 
-// tick looks once and acts. What is about to be done is kept before, and what became of
+// Forget lets what was said last of a subject be said again.
+func (l *Loop) Forget(subject string) { delete(l.said, subject) }
+
+// Tick looks once and acts. What is about to be done is kept before, and what became of
 // it is kept before the server is told.
-func (l *loop) tick(ctx context.Context) error {
+func (l *Loop) Tick(ctx context.Context) error {
 	seen, workers, err := l.look(ctx)
 	if err != nil {
 		return errors.Join(err, l.report(ctx, nil, err))
 	}
 	l.tellJobs(seen.Jobs)
-	plan := l.planner.Plan(time.Now(), seen)
+	plan := l.Planner.Plan(time.Now(), seen)
 	if err := l.keep(); err != nil {
 		return err
 	}
-	failed := errors.Join(l.tellServer(ctx, seen.Jobs, workers), l.tend(ctx, seen.Jobs, workers))
+	failed := errors.Join(l.tellServer(ctx, workers), l.tend(ctx, seen.Jobs, workers))
 	notes := map[string]bool{}
 	for _, note := range plan.Notes {
-		l.say("note "+note.Says, "%s", note.Says)
+		l.Say("note "+note.Says, "%s", note.Says)
 		notes["note "+note.Says] = true
 	}
 	maps.DeleteFunc(l.said, func(subject, _ string) bool { return len(subject) > 5 && subject[:5] == "note " && !notes[subject] })
@@ -100,66 +91,66 @@ func (l *loop) tick(ctx context.Context) error {
 }
 
 // place gives an order to the engine. If it fails, other shapes may be had.
-func (l *loop) place(ctx context.Context, order launcher.Order) error {
+func (l *Loop) place(ctx context.Context, order launcher.Order) error {
 	what := fmt.Sprintf("%s of the shape %s", format.Count(order.Count, "worker"), order.Shape.Name)
-	if l.dryRun {
-		l.say(order.ID, "would start %s", what)
+	if l.DryRun {
+		l.Say(order.ID, "would start %s", what)
 		return nil
 	}
 	if err := l.launch(ctx, order); err != nil {
 		return fmt.Errorf("%s could not be started: %w", what, err)
 	}
-	l.say(order.ID, "started %s (order %s)", what, order.ID)
+	l.Say(order.ID, "started %s (order %s)", what, order.ID)
 	return nil
 }
 
 // takeBack cancels what is not wanted.
-func (l *loop) takeBack(ctx context.Context, plan launcher.Plan) error {
+func (l *Loop) takeBack(ctx context.Context, plan launcher.Plan) error {
 	if len(plan.Cancel) == 0 {
 		return nil
 	}
-	if l.dryRun {
-		l.say("cancel", "would take back %s that is not wanted any more", format.Count(len(plan.Cancel), "worker"))
+	if l.DryRun {
+		l.Say("cancel", "would take back %s that is not wanted any more", format.Count(len(plan.Cancel), "worker"))
 		return nil
 	}
-	if err := l.engine.Cancel(ctx, plan.Cancel); err != nil {
+	if err := l.Engine.Cancel(ctx, plan.Cancel); err != nil {
 		return err
 	}
-	l.say(plan.Cancel[0], "took back %s: not wanted any more", format.Count(len(plan.Cancel), "worker"))
+	l.Say(plan.Cancel[0], "took back %s: not wanted any more", format.Count(len(plan.Cancel), "worker"))
 	return nil
 }
 
 // keep writes down what must not be forgotten.
-func (l *loop) keep() error {
-	if l.kept == nil {
+func (l *Loop) keep() error {
+	if l.Kept == nil {
 		return nil
 	}
-	return l.kept.Write(l.planner.Memory)
+	return l.Kept.Write(l.Planner.Memory)
 }
 
 // report tells the server all that is known, and hears what is asked for.
-func (l *loop) report(ctx context.Context, notes []crew.LaunchNote, trouble error) error {
-	if l.kept == nil || l.planner.Memory == nil {
+func (l *Loop) report(ctx context.Context, notes []crew.LaunchNote, trouble error) error {
+	if l.Kept == nil || l.Planner.Memory == nil {
 		return nil
 	}
 	now := time.Now()
-	report := l.planner.Report(now, notes, trouble)
-	report.Engine, report.EverySeconds = l.of, l.every.Seconds()
-	reply, err := l.client.ReportLauncher(ctx, l.name, report)
+	report := l.Planner.Report(now, notes, trouble)
+	report.Engine, report.EverySeconds = l.Of, l.Every.Seconds()
+	reply, err := l.Server.ReportLauncher(ctx, l.Name, report)
 	if err != nil {
 		return fmt.Errorf("the server was not told what is started: %w", err)
 	}
-	l.planner.Told(report.Over)
+	l.Planner.Told(report.Over)
 	for _, shape := range reply.TryAgain {
-		l.planner.TryAgain(now, shape)
-		l.say("again "+shape, "somebody asked to try the shape %s again", shape)
+		l.Planner.TryAgain(now, shape)
+		l.Say("again "+shape, "somebody asked to try the shape %s again", shape)
 	}
 	return l.keep()
 }
 
 // look is what there is at the moment, with the ids of the workers by their launches.
-func (l *loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]string, err error) {
-	wanted, err := l.client.PoolWanted(ctx)
+func (l *Loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]string, err error) {
+	wanted, err := l.Server.PoolWanted(ctx)
 	if err != nil {
 		return seen, nil, err
 	}
@@ -174,27 +165,28 @@ func (l *loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]str
 			seen.Workers = append(seen.Workers, launcher.Worker{Launch: one.Launch, Trials: one.Trials, Slots: one.Slots})
 		}
 	}
-	seen.Jobs, err = l.engine.List(ctx)
+	seen.Jobs, err = l.Engine.List(ctx)
 	return seen, ids, err
 }
 
 // tellServer says which workers are gone that did not take leave: their trials go on
 // elsewhere at once, not only when the leases run out. The engine was asked after the
 // server, so one that has just left is not known any more.
-func (l *loop) tellServer(ctx context.Context, jobs []launcher.Job, workers map[string]string) (failed error) {
-	for _, job := range jobs {
-		worker, known := workers[job.Launch]
-		if job.State != launcher.Ended || !known || l.dryRun || l.said["gone "+job.Launch] != "" {
+func (l *Loop) tellServer(ctx context.Context, workers map[string]string) (failed error) {
+	for _, launch := range slices.Sorted(maps.Keys(workers)) {
+		job, over := l.Planner.Ended(launch)
+		if !over || l.DryRun || l.said["gone "+launch] != "" {
 			continue
 		}
-		held, err := l.client.Gone(ctx, worker, protocol.Gone{Launch: job.Launch, Cause: job.Cause, Why: job.Why[:min(len(job.Why), mostOfWhy)]})
+		worker := workers[launch]
+		held, err := l.Server.Gone(ctx, worker, protocol.Gone{Launch: job.Launch, Cause: cmp.Or(job.Cause, protocol.Crashed), Why: job.Why[:min(len(job.Why), mostOfWhy)]})
 		switch {
 		case problem.Is(err, problem.NotFound): // it left, or is another user's
 			l.said["gone "+job.Launch] = "not ours"
 		case err != nil:
 			failed = errors.Join(failed, fmt.Errorf("worker %s is gone, and the server was not told: %w", job.ID, err))
 		default:
-			l.say("gone "+job.Launch, "worker %s is gone: %s; %s", job.ID, job.Why, waiting(len(held.Trials)))
+			l.Say("gone "+job.Launch, "worker %s is gone: %s; %s", job.ID, job.Why, waiting(len(held.Trials)))
 		}
 	}
 	return failed
@@ -211,14 +203,14 @@ func waiting(trials int) string {
 
 // tellJobs says what became of the jobs: why they wait, together for those that wait
 // for the same, and how those ended that did not in order.
-func (l *loop) tellJobs(jobs []launcher.Job) {
+func (l *Loop) tellJobs(jobs []launcher.Job) {
 	waiting := map[string]int{}
 	for _, job := range jobs {
 		switch {
 		case job.State == launcher.Pending:
 			waiting[job.Shape+": "+job.Why]++
 		case job.State == launcher.Ended && (job.Failed() || job.Blameless()):
-			l.say("job "+job.ID, "worker %s of the shape %s: %s", job.ID, job.Shape, job.Why)
+			l.Say("job "+job.ID, "worker %s of the shape %s: %s", job.ID, job.Shape, job.Why)
 		}
 	}
 	text := ""
@@ -226,6 +218,6 @@ func (l *loop) tellJobs(jobs []launcher.Job) {
 		text += fmt.Sprintf("; %s of the shape %s", format.Count(waiting[why], "worker"), why)
 	}
 	if text != "" {
-		l.say("waiting", "%s", text[2:])
+		l.Say("waiting", "%s", text[2:])
 	}
 }

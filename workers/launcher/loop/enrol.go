@@ -1,4 +1,4 @@
-package launchcmd
+package loop
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const waits = 24 * time.Hour
 
 // launch orders workers, each of which finds a token of its own. What the engine does not
 // take is over once it is clear that it does not list it either.
-func (l *loop) launch(ctx context.Context, order launcher.Order) error {
+func (l *Loop) launch(ctx context.Context, order launcher.Order) error {
 	var launches []string
 	for i := range order.Count {
 		launches = append(launches, order.Launch(i))
@@ -23,44 +23,45 @@ func (l *loop) launch(ctx context.Context, order launcher.Order) error {
 	if err := l.enrol(ctx, launches, order.Shape.TimeLimit); err != nil {
 		return err
 	}
-	err := l.engine.Launch(ctx, order)
-	l.planner.Answered(time.Now(), order, err)
+	err := l.Engine.Launch(ctx, order)
+	l.Planner.Answered(time.Now(), order, err)
 	return err
 }
 
 // enrol has the server make tokens for launches, and keeps them for their workers.
-func (l *loop) enrol(ctx context.Context, launches []string, limit time.Duration) error {
-	if l.enrolments == "" || len(launches) == 0 {
+func (l *Loop) enrol(ctx context.Context, launches []string, limit time.Duration) error {
+	if l.Enrolments == "" || len(launches) == 0 {
 		return nil
 	}
-	made, err := l.client.Enrol(ctx, crew.EnrolmentRequest{Launches: launches, TTLSeconds: (waits + limit).Seconds()})
+	made, err := l.Server.Enrol(ctx, crew.EnrolmentRequest{Launches: launches, TTLSeconds: (waits + limit).Seconds()})
 	for _, one := range made {
-		err = errors.Join(err, l.enrolments.Keep(one.Launch, one.Token))
+		err = errors.Join(err, l.Enrolments.Keep(one.Launch, one.Token))
 	}
 	return err
 }
 
 // tend drops the tokens of launches that have registered or ended, and makes new ones for
 // those that have waited for long.
-func (l *loop) tend(ctx context.Context, jobs []launcher.Job, workers map[string]string) error {
-	if l.enrolments == "" || l.dryRun {
+func (l *Loop) tend(ctx context.Context, jobs []launcher.Job, workers map[string]string) error {
+	if l.Enrolments == "" || l.DryRun {
 		return nil
 	}
-	kept, failed := l.enrolments.Kept()
+	kept, failed := l.Enrolments.Kept()
 	now, byLaunch := time.Now(), map[string]launcher.Job{}
 	for _, job := range jobs {
 		byLaunch[job.Launch] = job
 	}
 	limits := map[string]time.Duration{}
-	for _, shape := range l.planner.Shapes {
+	for _, shape := range l.Planner.Shapes {
 		limits[shape.Name] = shape.TimeLimit
 	}
 	for launch, at := range kept {
+		_, over := l.Planner.Ended(launch)
 		job := byLaunch[launch]
 		_, registered := workers[launch]
 		switch {
-		case registered, l.planner.Over(launch), now.Sub(at) > waits:
-			failed = errors.Join(failed, l.enrolments.Drop(launch))
+		case registered, over, now.Sub(at) > waits:
+			failed = errors.Join(failed, l.Enrolments.Drop(launch))
 		case job.State == launcher.Pending && now.Sub(at) > waits/2:
 			failed = errors.Join(failed, l.enrol(ctx, []string{launch}, limits[job.Shape]))
 		}

@@ -1,0 +1,259 @@
+package launchertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/protocol/crew"
+	"github.com/tandem-tune/tandem/workers/launcher"
+)
+
+func orderToLease(s *story) {
+	s.begin(8)
+	s.server.wants = 2
+	launches := s.take(2)
+	s.tick(1)
+	if shape := s.shape(); shape.Running != 2 || shape.Wanted != 0 || shape.Pending+shape.Starting != 0 || shape.Learned == nil || shape.Learned.Workers != 2 {
+		s.Errorf("the server is told %+v", shape)
+	}
+	if s.waiting() != 0 || len(s.alive()) != 2 || s.server.enrolled != 2 {
+		s.Errorf("%d enrolments wait, %d were made for %+v", s.waiting(), s.server.enrolled, s.alive())
+	}
+	if s.register(launches[0]) {
+		s.Error("an enrolment was used twice")
+	}
+}
+
+func nothingWanted(s *story) {
+	s.begin(8)
+	s.tick(3)
+	if jobs := s.list(); len(jobs) > 0 || s.server.enrolled > 0 {
+		s.Errorf("it started %+v", jobs)
+	}
+}
+
+func pendingIsSupply(s *story) {
+	s.begin(6)
+	s.server.wants = 6
+	s.take(4)
+	s.tick(3)
+	shape := s.shape()
+	if shape.Pending != 2 || shape.Running != 4 || shape.Wanted != 2 || len(s.alive()) != 6 {
+		s.Errorf("the server is told %+v of %+v", shape, s.alive())
+	}
+	if len(shape.Waits) != 1 || shape.Waits[0].Workers != 2 || shape.Waits[0].Why == "" {
+		s.Errorf("of why they wait it is told %+v", shape.Waits)
+	}
+}
+
+func capLowered(s *story) {
+	s.begin(6)
+	s.server.wants = 6
+	launches := s.take(4)
+	s.begin(3)
+	s.tick(2)
+	if len(s.alive()) != 6 {
+		s.Errorf("with a lower bound there are %+v", s.alive())
+	}
+	for _, launch := range launches {
+		delete(s.server.workers, launch)
+		s.write("say."+launch, "bye")
+		s.write("end."+launch, "0")
+	}
+	s.eventually("three workers", func() bool { return len(s.alive()) <= 3 })
+	s.eventually("one more of three", func() bool { return len(s.alive()) == 3 })
+	s.tick(2)
+	if jobs := s.alive(); len(jobs) != 3 {
+		s.Errorf("there may be three, and are %+v", jobs)
+	}
+}
+
+func studyEnds(s *story) {
+	s.begin(6)
+	s.server.wants = 6
+	s.take(4)
+	s.eventually("two jobs that wait", func() bool { return s.count(launcher.Pending) == 2 })
+	s.server.wants = 0
+	s.eventually("nothing that waits", func() bool { return s.count(launcher.Pending) == 0 })
+	s.eventually("the end of their tokens", func() bool { return len(s.server.issued) == 0 && s.waiting() == 0 })
+	if ends := s.server.report.Ends; len(ends) != 2 || ends[0].Cause != protocol.Cancelled || ends[1].Cause != protocol.Cancelled {
+		s.Errorf("the ends are %+v", ends)
+	}
+	if len(s.alive()) != 4 || len(s.server.gone) > 0 {
+		s.Errorf("workers with trials were taken back: %+v", s.alive())
+	}
+}
+
+func refusedOrder(s *story) {
+	s.begin(2, func(shape *launcher.Shape) { shape.Options = []string{s.site.Refused} })
+	s.server.wants = 2
+	if err := s.loop.Tick(s.Context()); err == nil {
+		s.Error("nothing is said")
+	}
+	s.tick(2)
+	if ends := s.server.report.Ends; len(ends) != 1 || !strings.HasPrefix(ends[0].Why, "the engine refused the order: ") || s.server.enrolled != 2 || len(s.list()) > 0 {
+		s.Errorf("of an order that was refused the server is told %+v, with %d enrolments", ends, s.server.enrolled)
+	}
+}
+
+func startedAgain(s *story) {
+	s.begin(8)
+	s.server.wants = 3
+	s.tick(1)
+	s.begin(8)
+	s.take(3)
+	s.begin(8)
+	s.tick(3)
+	if s.server.enrolled != 3 || len(s.alive()) != 3 {
+		s.Errorf("%d were ordered, and there are %+v", s.server.enrolled, s.alive())
+	}
+}
+
+// kill has the launcher's process end while the engine does something with an order: what
+// it kept until then is all that the next one knows.
+func (s *story) kill(do func(ctx context.Context, order launcher.Order) error) {
+	s.Helper()
+	path := filepath.Join(s.place, "logs", "launcher-"+s.name+".json")
+	var kept []byte
+	s.broken.launch = func(ctx context.Context, order launcher.Order) (err error) {
+		if kept, err = os.ReadFile(path); err != nil {
+			s.Fatal(err)
+		}
+		return do(ctx, order)
+	}
+	s.loop.Tick(s.Context()) //nolint:errcheck // nobody hears what it returns
+	s.stop()
+	if err := os.WriteFile(path, kept, 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func killedBeforeTheAnswer(s *story) {
+	s.begin(8)
+	s.server.wants = 2
+	s.kill(s.engine.Launch)
+	s.begin(8)
+	s.take(2)
+	s.tick(3)
+	if s.server.enrolled != 2 || len(s.alive()) != 2 {
+		s.Errorf("%d were ordered, and there are %+v", s.server.enrolled, s.alive())
+	}
+}
+
+func killedBeforeTheOrder(s *story) {
+	s.simulated()
+	s.begin(8)
+	s.server.wants = 2
+	s.kill(func(context.Context, launcher.Order) error { return nil })
+	s.begin(8)
+	s.take(2)
+	if s.server.enrolled != 4 || len(s.alive()) != 2 || s.hold() {
+		s.Errorf("%d were ordered, and there are %+v", s.server.enrolled, s.alive())
+	}
+}
+
+func answeredLate(s *story) {
+	s.begin(8)
+	s.server.wants = 2
+	s.broken.launch = func(ctx context.Context, order launcher.Order) error {
+		return errors.Join(s.engine.Launch(ctx, order), errors.New("timed out"))
+	}
+	if err := s.loop.Tick(s.Context()); err == nil || !strings.Contains(err.Error(), "timed out") {
+		s.Errorf("it says %v", err)
+	}
+	s.take(2)
+	s.tick(2)
+	if s.server.enrolled != 2 || len(s.alive()) != 2 {
+		s.Errorf("%d were ordered, and there are %+v", s.server.enrolled, s.alive())
+	}
+}
+
+func takenTwice(s *story) {
+	s.begin(8)
+	s.server.wants = 1
+	s.broken.launch = func(ctx context.Context, order launcher.Order) error {
+		return errors.Join(s.engine.Launch(ctx, order), s.engine.Launch(ctx, order))
+	}
+	s.tick(1)
+	s.broken.launch = nil
+	s.eventually("one of two to be taken back", func() bool { return len(s.list()) == 2 && len(s.alive()) == 1 || len(s.list()) == 1 })
+	s.take(1)
+	s.tick(2)
+	if len(s.alive()) != 1 || s.server.enrolled != 1 || s.hold() {
+		s.Errorf("%d were ordered, and there are %+v", s.server.enrolled, s.alive())
+	}
+}
+
+func twoLaunchers(s *story) {
+	s.begin(1)
+	s.server.wants = 1
+	s.take(1)
+	other := &story{T: s.T, site: s.site, place: s.TempDir(), name: s.name + "x"}
+	other.worker = []string{s.worker[0], filepath.Join(other.place, "worker.sh")}
+	other.write("worker.sh", fmt.Sprintf(worker, other.place))
+	defer func() {
+		other.write("end", "")
+		other.stop()
+	}()
+	if s.site.Simulated == nil {
+		other.begin(2)
+		other.server.wants = 1
+		other.take(1)
+	} else { // its workers would have their files in the folder of the first one
+		other.begin(2)
+		other.server.wants = 1
+		other.eventually("a worker of the other", func() bool { return len(other.alive()) == 1 })
+	}
+	other.server.wants = 0
+	other.server.workers = map[string]*crew.LaunchedWorker{}
+	other.tick(2)
+	s.tick(2)
+	if jobs := s.alive(); len(jobs) != 1 || s.server.running() != 1 || len(s.server.gone) > 0 {
+		s.Errorf("the other launcher touched %+v", jobs)
+	}
+}
+
+func engineDown(s *story) {
+	s.begin(2)
+	s.server.wants = 1
+	s.tick(1)
+	s.broken.down = errors.New("the controller does not answer")
+	s.server.wants = 2
+	if err := s.loop.Tick(s.Context()); err == nil || s.server.report.Trouble != "the controller does not answer" || len(s.server.report.Shapes) != 1 {
+		s.Errorf("it says %v, and the server is told %+v", err, s.server.report)
+	}
+	if s.server.enrolled != 1 {
+		s.Errorf("%d were ordered of an engine that is not seen", s.server.enrolled)
+	}
+	s.broken.down = nil
+	s.take(2)
+	if s.tick(1); s.server.report.Trouble != "" {
+		s.Errorf("the server is told %q", s.server.report.Trouble)
+	}
+}
+
+func takenInPart(s *story) {
+	s.begin(4)
+	s.server.wants = 4
+	s.broken.launch = func(ctx context.Context, order launcher.Order) error {
+		order.Count = 2
+		return errors.Join(s.engine.Launch(ctx, order), errors.New("you have too many jobs"))
+	}
+	if err := s.loop.Tick(s.Context()); err == nil {
+		s.Error("nothing is said")
+	}
+	s.broken.launch = nil
+	s.take(2)
+	s.tick(2)
+	if len(s.alive()) != 2 {
+		s.Errorf("of four it took two, and there are %+v", s.alive())
+	}
+	if s.site.Simulated != nil { // elsewhere it takes too long
+		s.take(4)
+	}
+}
