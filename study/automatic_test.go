@@ -2,6 +2,7 @@ package study_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
@@ -77,4 +78,33 @@ func TestGPUsNobodySpokeOfAreNotShared(t *testing.T) {
 			}
 		}
 	})(t)
+}
+
+// TestTheDefaultCostsAStudyThatGainsNothingLittle trains scripts that ignore their threads,
+// of which one keeps all cores busy, without tuning and by default: in virtual time, so
+// without noise.
+func TestTheDefaultCostsAStudyThatGainsNothingLittle(t *testing.T) {
+	for _, work := range []workload{
+		{name: "one core", seconds: func(int, int) float64 { return 2 }},
+		{name: "all cores", seconds: func(_, neighbours int) float64 { return 2 * float64(1+neighbours) }},
+	} {
+		for _, elastic := range []bool{false, true} {
+			took := map[string]time.Duration{}
+			for _, section := range []string{"off", "auto"} {
+				in(func(t *testing.T, w *world) {
+					w.create("name: example", "name: example\nsystem: "+section,
+						"budget: {policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.25, max: 1}, eta: 3}", "budget: {epochs: 9}", "trials: 27", "trials: 12")
+					b := w.box(elastic)
+					took[section] = b.train("example", work)
+					if b.full > b.cores {
+						t.Errorf("%s, elastic %v, %s: trials had %d threads at once on %d cores", work.name, elastic, section, b.full, b.cores)
+					}
+				})(t)
+			}
+			t.Logf("%s, elastic %v: %v without tuning, %v by default", work.name, elastic, took["off"], took["auto"])
+			if float64(took["auto"]) > 1.03*float64(took["off"]) {
+				t.Errorf("%s, elastic %v: the default took %v, without tuning %v", work.name, elastic, took["auto"], took["off"])
+			}
+		}
+	}
 }
