@@ -12,15 +12,17 @@ import (
 // nothing is told, and nothing is asked.
 func TestJobsThatAreNoneOfOursAreLeftAlone(t *testing.T) {
 	c := newCluster(t, launcher.Shape{})
-	for _, state := range []launcher.State{launcher.Pending, launcher.Running, launcher.Ended} {
-		c.jobs = append(c.jobs, &job{Job: launcher.Job{ID: "1", Launch: "abc-N/A", Shape: "worker", State: state, Cause: protocol.Crashed}})
-	}
 	c.wants = want(1, 0)
 	c.tick()
-	c.tick()
-	report := c.planner.Report(c.now, c.plan.Notes, nil)
-	if len(report.Over) > 0 || len(report.Ends) > 0 || len(c.plan.Cancel) > 0 || report.Shapes[0].Pending != 1 {
-		t.Errorf("the server is told %+v", report)
+	other := &job{Job: launcher.Job{ID: "other", Launch: "abc-N/A", Shape: "worker", State: launcher.Pending}}
+	c.jobs = append(c.jobs, other)
+	for _, state := range []launcher.State{launcher.Pending, launcher.Running, launcher.Ended} {
+		other.State, other.Cause = state, protocol.Crashed
+		c.tick()
+		report := c.planner.Report(c.now, c.plan.Notes, nil)
+		if len(report.Over) > 0 || len(report.Ends) > 0 || len(c.plan.Cancel) > 0 || report.Shapes[0].Pending != 1 || c.asked != 1 {
+			t.Errorf("while the other one is %s the server is told %+v", state, report)
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ func holds(s *story) {
 	if hold := s.shape().Hold; hold == nil || !strings.Contains(hold.Why, "no GPU is there") || s.shape().Wanted != 1 {
 		s.Fatalf("the server is told %+v", s.shape())
 	}
+	until := s.shape().Hold.Until
 	s.begin(1) // a hold outlives the process
 	s.tick(2)
 	if jobs := s.alive(); len(jobs) > 0 || !s.hold() || s.waiting() > 0 || len(s.server.issued) > 0 {
@@ -79,6 +80,9 @@ func holds(s *story) {
 	}
 	s.server.again = []string{"cpu"}
 	s.eventually("a worker that is tried again", func() bool { return len(s.begun()) == 4 })
+	if s.site.Simulated != nil && !time.Now().Before(until) {
+		s.Error("it was not tried again before the end of the hold")
+	}
 	s.take(1)
 	if s.tick(1); s.hold() {
 		s.Error("it is on hold, though a worker has a trial")
