@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/hookcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/launchcmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/mcpcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/poolcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/runcmd"
@@ -56,7 +57,7 @@ diff --exit-code" found a difference, 130 interrupted;
 	root.AddCommand(
 		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
-		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(),
+		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), mcpcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),
 	)
 	return root

@@ -39,6 +39,8 @@ type Entry struct {
 	From string `json:"from,omitempty"`
 	// On is what it was asked of.
 	On string `json:"on,omitempty"`
+	// Program is what the client calls itself, such as "tandem/1.0 (agent claude-ai 0.1)".
+	Program string `json:"program,omitempty"`
 	// Detail says more in words.
 	Detail string `json:"detail,omitempty"`
 	// Count is how many like it this line stands for, when more than one: those
@@ -69,7 +71,7 @@ const maxText = 512
 // bounded cuts the texts of an entry to their length, and leaves nothing in
 // them that a terminal or another program could take for more than text.
 func (e Entry) bounded() Entry {
-	for _, text := range []*string{&e.Action, &e.Who, &e.Token, &e.From, &e.On, &e.Detail} {
+	for _, text := range []*string{&e.Action, &e.Who, &e.Token, &e.From, &e.On, &e.Program, &e.Detail} {
 		*text = strings.Map(func(r rune) rune {
 			if r < ' ' || r == 0x7f {
 				return ' '

@@ -30,11 +30,11 @@ func (noAudit) Append(audit.Entry) error { return nil }
 // tokenLike matches a token that somebody may have put into a path.
 var tokenLike = regexp.MustCompile(`(?i)tandem_[^/]*`)
 
-// entryOf returns an entry about the request of the context. It has the path and no
-// query, no header and no body.
+// entryOf returns an entry about the request of the context. It has the path, what
+// the client calls itself, no query and no body.
 func entryOf(ctx context.Context, outcome audit.Outcome) audit.Entry {
 	known := requestOf(ctx)
-	entry := audit.Entry{Action: "unknown", Outcome: outcome, From: known.from, On: tokenLike.ReplaceAllString(known.path, "***")}
+	entry := audit.Entry{Action: "unknown", Outcome: outcome, From: known.from, Program: known.program, On: tokenLike.ReplaceAllString(known.path, "***")}
 	if known.route != nil {
 		entry.Action = known.route.ID
 	}

@@ -128,7 +128,9 @@ type request struct {
 	route *Route // nil: none, or not known yet
 	path  string
 	from  string // network address
-	token auth.Token
+	// program is what the client calls itself.
+	program string
+	token   auth.Token
 	// excused is the token that a refused request came with, as far as memory tells. It
 	// opens nothing: a refusal must not cost its worker the leases.
 	excused auth.Token
@@ -168,7 +170,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request) {
 	g.proxies.Resolve(r)
 	origin.ResolvePeer(r, g.config.PeerSecret)
 	answer.Secure(seen.Header(), r)
-	known := &request{path: r.URL.Path, from: r.RemoteAddr}
+	known := &request{path: r.URL.Path, from: r.RemoteAddr, program: tokenLike.ReplaceAllString(r.UserAgent(), "***")}
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, known))
 	if err := g.hosts.Admit(r); err != nil {
 		g.refuse(seen, r, err)

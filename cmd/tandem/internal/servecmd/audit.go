@@ -108,6 +108,9 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 		if entry.Count > 1 {
 			more = strings.TrimSpace(more + ", " + strconv.Itoa(entry.Count) + " times")
 		}
+		if _, agent, is := strings.Cut(entry.Program, "(agent "); is {
+			more = strings.TrimPrefix(more+", by agent "+strings.TrimSuffix(agent, ")"), ", ")
+		}
 		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), format.Plain(entry.Action), format.Plain(who), format.Plain(entry.On), format.Plain(more))
 		return err
 	})

@@ -27,11 +27,12 @@ to do about it. What chance would show as well is not named.`,
 		if err != nil {
 			return err
 		}
-		return term.PrintAnswer(out, flags.JSON, answer, printAdvice)
+		return term.PrintAnswer(out, flags.JSON, answer, PrintAdvice)
 	})
 }
 
-func printAdvice(out io.Writer, answer protocol.Advice) error {
+// PrintAdvice prints what the results tell of a space, with the evidence.
+func PrintAdvice(out io.Writer, answer protocol.Advice) error {
 	for _, one := range answer.Pieces {
 		fmt.Fprintf(out, "%s\n  %s\n  %s\n\n", format.Plain(one.Found), format.Plain(one.Evidence), format.Plain(one.Do))
 	}

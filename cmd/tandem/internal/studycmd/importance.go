@@ -55,7 +55,7 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 		if err != nil {
 			return err
 		}
-		return term.PrintAnswer(out, flags.JSON, answer, printImportance)
+		return term.PrintAnswer(out, flags.JSON, answer, PrintImportance)
 	})
 	command.Flags().StringVar(&choice.method, "method", "", "ped-anova (the default) or fanova")
 	term.CompleteFlag(command, "method", term.Words("ped-anova", "fanova"))
@@ -85,7 +85,8 @@ func chosen(number int) *int {
 	return &number
 }
 
-func printImportance(out io.Writer, answer protocol.Importance) error {
+// PrintImportance prints the share of each parameter at each rung.
+func PrintImportance(out io.Writer, answer protocol.Importance) error {
 	for _, rung := range answer.Rungs {
 		if err := printRung(out, rung); err != nil {
 			return err

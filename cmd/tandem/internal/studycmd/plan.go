@@ -54,7 +54,7 @@ takes is an estimate: every pass over the data counts alike.`,
 			if flags.JSON {
 				return term.WriteJSON(command.OutOrStdout(), plan)
 			}
-			return printPlan(command.OutOrStdout(), def, plan)
+			return PrintPlan(command.OutOrStdout(), def, plan)
 		},
 	}
 	command.Flags().Float64Var(&told.pace.Seconds, "epoch-seconds", 0, "what an epoch over all of the data takes, in seconds")
@@ -88,8 +88,8 @@ func (p pacing) known(ctx context.Context, flags *term.Flags) (budget.Pace, erro
 	return study.PaceOf(view)
 }
 
-// printPlan prints what a study is expected to do.
-func printPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
+// PrintPlan prints what a study is expected to do.
+func PrintPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
 	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", format.Plain(def.Name), def.Search.Methods(), def.Search.Promotion, format.Count(len(plan.Stages), "rung"))
 	if def.Directory != "" {
 		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))

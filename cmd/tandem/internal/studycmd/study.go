@@ -109,7 +109,7 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 
 // listingOfStudies is the listing of these.
 func listingOfStudies(studies []protocol.StudyView) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printStudies(out, studies) }}
+	seen := term.Listing{Print: func(out io.Writer) error { return PrintStudies(out, studies) }}
 	for _, study := range studies {
 		name := format.Plain(study.Owner) + ":" + format.Plain(study.Name)
 		seen.Items = append(seen.Items, term.Item{Key: name, Text: fmt.Sprintf("%s  %s  %s  %s", name, study.Status, show.Best(study), format.States(study.Progress.Trials))})
@@ -117,7 +117,8 @@ func listingOfStudies(studies []protocol.StudyView) term.Listing {
 	return seen
 }
 
-func printStudies(out io.Writer, studies []protocol.StudyView) error {
+// PrintStudies prints studies as a table.
+func PrintStudies(out io.Writer, studies []protocol.StudyView) error {
 	if len(studies) == 0 {
 		_, err := fmt.Fprintln(out, "No studies yet. Create one: tandem study create study.yaml")
 		return err

@@ -95,7 +95,7 @@ func trialCommand(flags *term.Flags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return term.PrintAnswer(out, flags.JSON, detail, printTrial)
+		return term.PrintAnswer(out, flags.JSON, detail, PrintTrial)
 	})
 }
 
@@ -134,7 +134,8 @@ func printAgain(out io.Writer, t protocol.RankedTrial) {
 	}
 }
 
-func printTrial(out io.Writer, detail protocol.TrialDetail) error {
+// PrintTrial prints one trial: its parameters, its learning curve and its history.
+func PrintTrial(out io.Writer, detail protocol.TrialDetail) error {
 	t := detail.Trial
 	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
 	if t.Reason != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/web/certificate"
 )
 
@@ -25,6 +26,8 @@ type Connection struct {
 	TokenFile string
 	insecure  bool
 	ca        string
+	// For says for whom the command calls, where that is not who typed it.
+	For string
 	// Named says that the address is not the default one.
 	Named bool
 }
@@ -86,7 +89,11 @@ func (c *Connection) Open() (*rest.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: "tandem/" + Version()})
+	program := "tandem/" + Version()
+	if c.For != "" {
+		program += " (" + format.Plain(c.For) + ")"
+	}
+	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: program})
 }
 
 // Run is what a command runs that asks the server something.

@@ -1,0 +1,115 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// agent is a program that talks to "tandem mcp" with the protocol's own client.
+type agent struct {
+	t       *testing.T
+	session *mcp.ClientSession
+}
+
+func (s *site) agent(t *testing.T, args ...string) agent {
+	t.Helper()
+	command := exec.Command(binary, append([]string{"mcp"}, args...)...)
+	command.Env = append(os.Environ(), s.environment()...)
+	client := mcp.NewClient(&mcp.Implementation{Name: "helper", Version: "7"}, nil)
+	session, err := client.Connect(context.WithoutCancel(t.Context()), &mcp.CommandTransport{Command: command, TerminateDuration: 2 * time.Minute}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(); err != nil {
+			t.Errorf("the command ended with %v", err)
+		}
+	})
+	return agent{t, session}
+}
+
+// ask calls a tool, whose answer must have the part; one that is an error if wrong.
+func (a agent) ask(tool string, wrong bool, part string, arguments map[string]any) {
+	a.t.Helper()
+	answer, err := a.session.CallTool(a.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		a.t.Fatalf("%s: %v", tool, err)
+	}
+	text, _ := answer.Content[0].(*mcp.TextContent)
+	if answer.IsError != wrong || text == nil || !strings.Contains(text.Text, part) {
+		a.t.Errorf("%s %v: an error: %t, want %t, with %q:\n%+v", tool, arguments, answer.IsError, wrong, part, text)
+	}
+}
+
+// TestAnAgentReadsAndChangesOnlyWhatItMay lets an agent use all tools. Without --allow
+// it has none that changes anything, and one that it asks for nevertheless does nothing.
+func TestAnAgentReadsAndChangesOnlyWhatItMay(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "watched", threeRungs, "0.01", 4)
+	at := newSite(t)
+	at.must("study", "create", s.file)
+	file, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := strings.Replace(string(file), "name: watched", "name: second", 1)
+	named := map[string]any{"study": "watched"}
+
+	reader := at.agent(t)
+	reader.ask("list_studies", false, "watched", nil)
+	reader.ask("describe_study", false, "x: float 0 to 1", named)
+	reader.ask("query_trials", false, "No trials yet.", map[string]any{"study": "watched", "query": "rung = 0 order by x"})
+	reader.ask("query_trials", true, "at character 1, y is no field of study watched", map[string]any{"study": "watched", "query": "y = 1"})
+	reader.ask("trial_log", true, "trial 3", map[string]any{"study": "watched", "number": 3})
+	reader.ask("preview_study", false, "second: bohb search", map[string]any{"file": second})
+	reader.ask("preview_study", true, "space.x.low (line ", map[string]any{"file": strings.Replace(second, "low: 0", "low: 2", 1)})
+	reader.ask("study_file_reference", false, "## `objective`", nil)
+	list, err := reader.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		if !tool.Annotations.ReadOnlyHint {
+			t.Errorf("without --allow there is %s", tool.Name)
+		}
+	}
+	count := func() int {
+		return len(read[struct{ Studies []protocol.StudyView }](t, at.must("study", "list", "--json")).Studies)
+	}
+	if answer, err := reader.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "create_study", Arguments: map[string]any{"file": second}}); err == nil && !answer.IsError {
+		t.Error("without --allow a study was created")
+	}
+	if studies := count(); studies != 1 {
+		t.Errorf("without --allow there are %d studies", studies)
+	}
+
+	writer := at.agent(t, "--allow", "create,enqueue,stop")
+	writer.ask("create_study", false, "Study second was created", map[string]any{"file": second})
+	writer.ask("create_study", true, "second", map[string]any{"file": second}) // the name is taken
+	writer.ask("enqueue_configurations", false, "1 configuration enqueued", map[string]any{"study": "second", "configurations": []map[string]any{{"x": 0.5}}})
+	writer.ask("enqueue_configurations", true, "x", map[string]any{"study": "second", "configurations": []map[string]any{{"x": 7}}})
+	writer.ask("stop_study", false, "Study second is stopped", map[string]any{"study": "second"})
+	if studies := count(); studies != 2 {
+		t.Errorf("with --allow there are %d studies", studies)
+	}
+	lines := strings.Split(at.must("audit", "list", "--data", at.data), "\n")
+	for _, action := range []string{"create-study", "stop-study"} {
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Contains(line, action) && strings.HasSuffix(line, "by agent helper 7")
+		}) {
+			t.Errorf("the audit log does not name the agent with %s:\n%s", action, strings.Join(lines, "\n"))
+		}
+	}
+	if wrong := at.cli("mcp", "--allow", "delete"); wrong.code != 2 || !strings.Contains(wrong.stderr, `create, enqueue, stop, not "delete"`) {
+		t.Errorf("--allow delete: exit code %d, %s", wrong.code, wrong.stderr)
+	}
+}
