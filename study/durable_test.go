@@ -141,6 +141,7 @@ type durability struct {
 	store *picky
 	trace *trace
 	bits  *rand.PCG
+	tunes bool
 }
 
 // play runs a scenario in a world of its own, and refuses the at-th change.
@@ -235,15 +236,30 @@ func beside(memory []string) []string {
 	})
 }
 
+// computed reports whether a line is of what is computed from known runs when it is asked
+// for, and kept: it says nothing that these do not.
+func computed(line string) bool {
+	_, of, found := strings.Cut(line, ".types[")
+	return found && (strings.Contains(of, ".guesses[") || strings.Contains(of, ".memories[") && !strings.Contains(of, ".records["))
+}
+
+// byDefault is the scenario with threads that are tuned, as they are by default.
+func byDefault(scenario func(*durability)) func(*durability) {
+	return func(d *durability) {
+		d.tunes = true
+		scenario(d)
+	}
+}
+
 func compare(t *testing.T, what string, want, got []string) {
 	t.Helper()
 	for _, line := range want {
-		if !slices.Contains(got, line) {
+		if !slices.Contains(got, line) && !computed(line) {
 			t.Errorf("%s: missing: %.300s", what, line)
 		}
 	}
 	for _, line := range got {
-		if !slices.Contains(want, line) {
+		if !slices.Contains(want, line) && !computed(line) {
 			t.Errorf("%s: new: %.300s", what, line)
 		}
 	}
@@ -257,6 +273,7 @@ func compare(t *testing.T, what string, want, got []string) {
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	for name, scenario := range map[string]func(*durability){
 		"a life": aLife, "inferences": inferences, "a preemption": aPreemption, "an exchange": anExchange, "a move": aMove(true), "a move to who has other work": aMove(false),
+		"a tuned life": byDefault(aLife), "a tuned preemption": byDefault(aPreemption),
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[string]int{}
@@ -272,7 +289,9 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 						}
 						compare(t, "behind the repeated call", want.memory, got.memory)
 						compare(t, "behind a restart", want.restarted, got.restarted)
-						compare(t, "at the end", want.end, got.end)
+						if !strings.Contains(name, "tuned") { // what was guessed at another time is another guess
+							compare(t, "at the end", want.end, got.end)
+						}
 					})
 				}
 			}
@@ -283,6 +302,9 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 // made makes a study from the default file with lines replaced.
 func (d *durability) made(replace ...string) (view protocol.StudyView) {
 	d.t.Helper()
+	if d.tunes {
+		replace = append(replace, "stop: {trials: 27}", "stop: {trials: 27}\nsystem: auto")
+	}
 	def, err := changed(replace...)
 	if err != nil {
 		d.t.Fatal(err)
