@@ -175,7 +175,7 @@ func TestASavingIsMeasuredOrNotClaimed(t *testing.T) {
 	for _, one := range []struct {
 		name, times string
 		saves       bool
-	}{{"longer", " * threads", true}, {"same", "", false}} {
+	}{{"longer", " * threads ** 2", true}, {"same", "", false}} {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
 			here, folder := newSite(t), t.TempDir()
