@@ -31,6 +31,7 @@ const boostFile = `
 name: boosted-or-linear
 description: Gradient boosting against a linear model on clicks; the booster has parameters of its own
 command: [python3, fit.py, --folds, "5"]
+system: off
 objective: {metric: log_loss, direction: minimize}
 space:
   model:       {kind: model, type: categorical, values: [boosting, linear]}

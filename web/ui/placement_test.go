@@ -123,7 +123,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#gpu-models", "What decides: operations a layer 41\u00a0%, batch 20\u00a0%.")
 	p.seeText("#gpu-models", "predicted from the slowdown of each with others, learned from 14 pairs. Error on held-out pairs: 0.03; of the mean: 0.11.")
 	p.seeText("#gpu-models", "What a training uses is not predicted: 3 trainings were seen alone")
-	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 7)
+	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 9)
 
 	// What has the focus keeps it when its row is written anew.
 	changed := severalTypes()
