@@ -17,6 +17,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/command"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
@@ -199,7 +200,7 @@ func run(ctx context.Context, l *loop.Loop) error {
 		code := term.ExitCode(ctx, err)
 		if ctx.Err() == nil && err != nil {
 			l.Say("trouble", "%v; trying again", err)
-			if code == term.ExitUsage {
+			if code == term.ExitUsage && !problem.Is(err, problem.Invalid) { // a report that is refused harms no worker
 				return err
 			}
 		} else {
