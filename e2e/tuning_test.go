@@ -149,9 +149,8 @@ func TestThreadsAreTunedByDefault(t *testing.T) {
 	if told := here.must("study", "trial", "default", "1"); !strings.Contains(told, "cpu_threads=1") {
 		t.Errorf("trial 1 does not show what was decided:\n%s", told)
 	}
-	if epochsOf(t, here, short("same").with(folder, "same.py", "", ""), "same"); here.progress(t, "same").Saved != nil {
-		t.Errorf("a script that ignores its threads is said to have saved %+v", here.progress(t, "same").Saved)
-	}
+	epochsOf(t, here, short("same").with(folder, "same.py", "", ""), "same")
+	claimsNothing(t, here.progress(t, "same"))
 	off := short("untuned")
 	if plan := here.must("study", "plan", off.file); !strings.Contains(plan, "nothing is tuned, as system is off") {
 		t.Errorf("the plan does not say that system is off:\n%s", plan)
@@ -189,8 +188,8 @@ func TestASavingIsMeasuredOrNotClaimed(t *testing.T) {
 				told := here.must("study", "show", name)
 				t.Logf("%s: %v", name, all)
 				progress := here.progress(t, name)
-				if !one.saves && progress.Saved != nil && progress.Saved.Seconds > 0 {
-					t.Errorf("a script that ignores its threads is said to have saved %+v:\n%s", *progress.Saved, told)
+				if !one.saves {
+					claimsNothing(t, progress)
 				}
 				if one.saves && name == "second" && (progress.Saved == nil || progress.Saved.SecondsLow == nil || *progress.Saved.SecondsLow <= 0 || !strings.Contains(told, "95% interval")) {
 					t.Errorf("what was saved is %+v:\n%s", progress.Saved, told)
@@ -203,6 +202,15 @@ func TestASavingIsMeasuredOrNotClaimed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// claimsNothing holds the study of a script that ignores its threads to no saving. One in
+// twenty intervals of nothing misses zero, mostly by little: a tenth of the time is a claim.
+func claimsNothing(t *testing.T, progress protocol.Progress) {
+	t.Helper()
+	if saved := progress.Saved; saved != nil && saved.SecondsLow != nil && float64(*saved.SecondsLow) > 0.1*progress.TrialSeconds {
+		t.Errorf("a script that ignores its threads is said to have saved %v s (95%% interval from %v) of %v", saved.Seconds, *saved.SecondsLow, progress.TrialSeconds)
 	}
 }
 
