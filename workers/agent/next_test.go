@@ -234,12 +234,14 @@ func TestALostLeaseEndsTheProcessOfEarlierRuns(t *testing.T) {
 	s.await(t, "the second has reported", func() bool { return len(second.reports) == 1 })
 	s.change(func() { second.lease.LeaseEpoch++; second.holder = "another worker" })
 	awaitGone(t, file(t, place, "pids"))
-	if runs, different := processes(t, place); runs != 2 || different != 1 || first.outcomes() != "budget_reached" || len(second.finishes) != 0 {
-		t.Errorf("%d runs in %d processes, ended %q and %q", runs, different, first.outcomes(), second.outcomes())
-	}
-	if late := s.afterLoss(second.lease.Trial, 1); len(late) > 0 {
-		t.Errorf("wrote after the lease was lost: %+v", late)
-	}
+	s.change(func() {
+		if runs, different := processes(t, place); runs != 2 || different != 1 || first.outcomes() != "budget_reached" || len(second.finishes) != 0 {
+			t.Errorf("%d runs in %d processes, ended %q and %q", runs, different, first.outcomes(), second.outcomes())
+		}
+		if late := s.afterLoss(second.lease.Trial, 1); len(late) > 0 {
+			t.Errorf("wrote after the lease was lost: %+v", late)
+		}
+	})
 }
 
 func TestAProcessDoesNotWaitForEver(t *testing.T) {
