@@ -54,6 +54,8 @@ func newBrowser(t *testing.T) context.Context {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(browserPath(t)), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		// Each window has pages of the browser's own, which nobody sees: they are not made before.
+		chromedp.Flag("disable-features", "PreloadTopChromeWebUI"),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WSURLReadTimeout(time.Minute),
 	}
