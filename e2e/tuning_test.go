@@ -205,12 +205,11 @@ func TestASavingIsMeasuredOrNotClaimed(t *testing.T) {
 	}
 }
 
-// claimsNothing holds the study of a script that ignores its threads to no saving. One in
-// twenty intervals of nothing misses zero, mostly by little: a tenth of the time is a claim.
+// claimsNothing holds the study of a script that ignores its threads to no saving.
 func claimsNothing(t *testing.T, progress protocol.Progress) {
 	t.Helper()
-	if saved := progress.Saved; saved != nil && saved.SecondsLow != nil && float64(*saved.SecondsLow) > 0.1*progress.TrialSeconds {
-		t.Errorf("a script that ignores its threads is said to have saved %v s (95%% interval from %v) of %v", saved.Seconds, *saved.SecondsLow, progress.TrialSeconds)
+	if saved := progress.Saved; saved != nil && saved.Seconds > 0 {
+		t.Errorf("a script that ignores its threads is said to have saved %+v", *saved)
 	}
 }
 
