@@ -21,7 +21,10 @@ type Record struct {
 	Study  string `json:"study,omitempty" maxLength:"64"`
 	Script string `json:"script,omitempty" maxLength:"64"`
 	// Code is such a word for the script's files; empty where they are not known.
-	Code    string    `json:"code,omitempty" maxLength:"64"`
+	Code string `json:"code,omitempty" maxLength:"64"`
+	// Fixed is such a word for the parameters to which the study leaves one value: they
+	// are arguments of the script. It is empty where there are none.
+	Fixed   string    `json:"fixed,omitempty" maxLength:"64"`
 	Updated time.Time `json:"updated"`
 	// Odd says that the newest profile was not like those before it under the same
 	// configuration: a second one in a row is a drift.

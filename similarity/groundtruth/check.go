@@ -71,7 +71,7 @@ func (c *checker) record(at string, record similarity.Record, now time.Time) {
 	if record.Machine == "" || len(record.Machine) > 1024 || strings.ContainsFunc(record.Machine, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		c.fault(at+".machine", record.Machine, "must be the type of a machine, of at most 1,024 bytes")
 	}
-	for _, one := range []struct{ name, key string }{{"study", record.Study}, {"script", record.Script}, {"code", record.Code}} {
+	for _, one := range []struct{ name, key string }{{"study", record.Study}, {"script", record.Script}, {"code", record.Code}, {"fixed", record.Fixed}} {
 		if one.key != "" && !word(one.key) {
 			c.fault(at+"."+one.name, one.key, "must be at most 64 letters, digits, - and _")
 		}

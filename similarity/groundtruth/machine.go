@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/reuse"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -108,6 +109,8 @@ type Run struct {
 	Study, Script string
 	// Code is the same word for all runs with the same files of the script: see CodeKey.
 	Code string
+	// Fixed is the same word for all runs with the same fixed parameters: see FixedKey.
+	Fixed string
 	// Record is the ID of what it teaches.
 	Record string
 	// By is the study's own method of similarity; nil: the server's.
@@ -141,7 +144,7 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 func (m *Machine) input(run Run) reuse.Input {
 	input := reuse.Input{
 		Settings: run.Settings, Constants: run.Constants, Situation: run.Situation, Left: run.Left, Parameters: run.Parameters,
-		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script, Code: run.Code},
+		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script, Code: run.Code, Fixed: run.Fixed},
 	}
 	input.Planned = m.guess(run, input)
 	if input.Planned.Phase == trial.Machine {
@@ -170,7 +173,7 @@ func (m *Machine) Continue(run Run, epoch Epoch) reuse.Result {
 	input.Record.Machine = epoch.Machine
 	if own, known := m.runs[run.Record]; known {
 		input.Record = own
-		input.Record.Study, input.Record.Script, input.Record.Code = run.Study, run.Script, run.Code
+		input.Record.Study, input.Record.Script, input.Record.Code, input.Record.Fixed = run.Study, run.Script, run.Code, run.Fixed
 	}
 	input.Planned, input.NewRecord, input.Epoch, input.Held = epoch.Planned, epoch.NewRecord, epoch.Epoch, epoch.Held
 	return reuse.Decide(m.memory(run.By), input)
@@ -210,6 +213,22 @@ func CodeKey(code string) string {
 		return ""
 	}
 	return key("code", code)
+}
+
+// FixedKey is the same word for all spaces of a script that leave the same single values to
+// the same parameters; empty where each has several. Script is of ScriptKey.
+func FixedKey(script string, of space.Space) string {
+	parts := []string{"fixed" + script}
+	for _, p := range of.Parameters {
+		if value, fixed := p.Fixed(); fixed {
+			parts = append(parts, p.Name+"="+value.String())
+		}
+	}
+	if len(parts) == 1 {
+		return ""
+	}
+	slices.Sort(parts[1:]) // the order of the parameters says nothing
+	return key(parts...)
 }
 
 // key is a short hash of the parts.

@@ -94,7 +94,7 @@ func Decide(memory *similarity.Memory, q Input) Result {
 		odd := memory.Drifted(cell, q.Epoch.Features) && !usual(memory, own, q.Epoch)
 		switch {
 		case odd && own.Odd:
-			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script, Code: own.Code, Process: own.Process}
+			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script, Code: own.Code, Fixed: own.Fixed, Process: own.Process}
 			result.Drifted = true
 		case odd: // chance, until the next one says the same: it counts for nothing
 			q.Epoch.Features, q.Epoch.Timed = nil, false
@@ -166,7 +166,7 @@ const disagree = 0.1
 // than the run do not count. Where the ratios of their costs
 // disagree, they are those on the run's side of a parameter that divides them, if one
 // does. Where they disagree still, or the run's profile is unlike theirs, they are those
-// of the run's workload.
+// of the run's workload, else those whose ratios of costs are most like the run's.
 func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
 	all := len(study) + len(script)
 	script = d.alike(study, script)
@@ -191,7 +191,11 @@ func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Re
 		members[one.ID] = true
 	}
 	other := func(r similarity.Record) bool { return !members[r.ID] }
-	return slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
+	likeStudy, likeScript = slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
+	if severalTimed(likeStudy)+severalTimed(likeScript) == 0 {
+		return d.nearest(study, script)
+	}
+	return likeStudy, likeScript
 }
 
 // disagree reports whether the ratios of costs differ between the runs.

@@ -26,6 +26,18 @@ func (p Parameter) index(v Value) int {
 	return -1
 }
 
+// Fixed is the only value that a parameter without conditions can have, if it has but one.
+func (p Parameter) Fixed() (value Value, fixed bool) {
+	switch {
+	case len(p.When) > 0:
+	case p.discrete() && len(p.Values) == 1:
+		return p.Values[0], true
+	case !p.discrete() && p.Low == p.High:
+		return Float(p.Low), true
+	}
+	return Value{}, false
+}
+
 // discrete reports whether the parameter has listed values.
 func (p Parameter) discrete() bool {
 	return p.Type == CategoricalType || p.Type == OrdinalType

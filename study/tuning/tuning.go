@@ -186,8 +186,10 @@ func nearer(phase trial.Phase) bool { return phase == trial.Study || phase == tr
 
 // runOn is the trial as the ground truth sees it there.
 func (s Study) runOn(here allocator.Site, t trial.Trial, settings system.Settings) groundtruth.Run {
+	script := groundtruth.ScriptKey(s.Owner, s.Definition.Command, s.Definition.Directory)
 	return groundtruth.Run{
-		Study: groundtruth.StudyKey(s.ID), Script: groundtruth.ScriptKey(s.Owner, s.Definition.Command, s.Definition.Directory), Code: groundtruth.CodeKey(s.Definition.Code), Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
+		Study: groundtruth.StudyKey(s.ID), Script: script, Code: groundtruth.CodeKey(s.Definition.Code), Fixed: groundtruth.FixedKey(script, s.Definition.Space),
+		Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
 		Settings: settings, Constants: s.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
 		Left: t.Budget.Epochs - t.LastEpoch, Parameters: s.parameters(t, here.Machine),
 	}
