@@ -171,6 +171,8 @@ var mayImport = map[string][]string{
 	"web/strict":                     {"internal/problem"},
 	"web/ui":                         {"web/compress"},
 	"clients/rest":                   {"internal/protocol/crew", "internal/problem", "inference_emu", "similarity", "internal/protocol", "budget", "trial", "study/definition", "study/hook", "study/access", "web/certificate"},
+	"clients/go":                     {}, // a module of its own, for strangers: nothing of the server's
+	"clients/go/internal/servertest": {},
 	"store/importer":                 {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
 	"internal/effort":                {},
 	"internal/failpoint":             {},
