@@ -335,7 +335,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gorgonia.org":                     {"internal/nn"},
-	"gonum.org/v1/gonum":               {"internal/regression", "similarity/probing", "study/advice", "study/search/cmaes"},
+	"gonum.org/v1/gonum":               {"inference_emu/batching", "internal/regression", "similarity/probing", "study/advice", "study/search/cmaes"},
 	"golang.org/x/sys":                 {"profiler", "profiler/perf", "profiler/proc", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests
 	"google.golang.org/protobuf":       {"bench/edgetune/zoo", "inference_emu/onnx/document"}, // one reads models, the other writes them

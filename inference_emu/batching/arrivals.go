@@ -8,15 +8,12 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// Arrivals is when requests come, each of one sample: [Poisson], [Periodic],
-// [Bursty] or [Recorded].
+// Arrivals is when requests come, each of one sample: [Poisson] or [Recorded].
 type Arrivals interface {
 	// PerSecond is the mean number of requests in a second.
 	PerSecond() float64
 	// Times are the seconds at which the first so many requests come, in
-	// order; the same for the same seed. Processes that differ only in their
-	// rates have the same times but for the scale, which makes comparisons
-	// sharp. A recording may have fewer.
+	// order; the same for the same seed. A recording may have fewer.
 	Times(requests int, seed uint64) []float64
 	check() error
 }
@@ -42,82 +39,6 @@ func (p Poisson) Times(requests int, seed uint64) []float64 {
 }
 
 func (p Poisson) check() error { return positive("poisson", "rate", p.Rate) }
-
-// Periodic is queries of several samples at a fixed period; the first comes at
-// 0. The samples of a query count as requests of their own.
-type Periodic struct {
-	PeriodSeconds float64 `json:"period_seconds"`
-	Samples       int     `json:"samples"`
-}
-
-// PerSecond is the samples of all queries in a second.
-func (p Periodic) PerSecond() float64 { return float64(p.Samples) / p.PeriodSeconds }
-
-// Times do not depend on the seed; they are those of whole queries, so there may
-// be more than asked for.
-func (p Periodic) Times(requests int, _ uint64) []float64 {
-	times := make([]float64, (requests+p.Samples-1)/p.Samples*p.Samples)
-	for i := range times {
-		times[i] = float64(i/p.Samples) * p.PeriodSeconds
-	}
-	return times
-}
-
-func (p Periodic) check() error {
-	if p.Samples < 1 {
-		return problem.WithFields("the arrivals cannot be simulated", []problem.Field{{Path: "periodic.samples", Message: "must be at least 1", Value: p.Samples}})
-	}
-	return positive("periodic", "period_seconds", p.PeriodSeconds)
-}
-
-// Bursty is a Poisson process whose rate changes between two values at random:
-// a Markov-modulated Poisson process of two states, which last exponentially
-// long.
-type Bursty struct {
-	CalmRate     float64 `json:"calm_rate"`  // requests a second between bursts
-	BurstRate    float64 `json:"burst_rate"` // requests a second in a burst
-	CalmSeconds  float64 `json:"calm_seconds"`
-	BurstSeconds float64 `json:"burst_seconds"`
-}
-
-// PerSecond is the mean over calm and bursts.
-func (b Bursty) PerSecond() float64 {
-	return (b.CalmRate*b.CalmSeconds + b.BurstRate*b.BurstSeconds) / (b.CalmSeconds + b.BurstSeconds)
-}
-
-// Times begin in a burst as likely as there is one at any time.
-func (b Bursty) Times(requests int, seed uint64) []float64 {
-	random := stream(seed, arrivalStream)
-	times := make([]float64, 0, requests)
-	burst := random.Float64()*(b.CalmSeconds+b.BurstSeconds) < b.BurstSeconds
-	clock := 0.0
-	for len(times) < requests {
-		rate, mean := b.CalmRate, b.CalmSeconds
-		if burst {
-			rate, mean = b.BurstRate, b.BurstSeconds
-		}
-		end := clock + random.ExpFloat64()*mean
-		// What is left of a gap at the end of a state needs no memory: the gap
-		// is exponential, so the next state draws a new one.
-		for clock += random.ExpFloat64() / rate; clock < end && len(times) < requests; clock += random.ExpFloat64() / rate {
-			times = append(times, clock)
-		}
-		clock, burst = end, !burst
-	}
-	return times
-}
-
-func (b Bursty) check() error {
-	for _, one := range []struct {
-		name  string
-		value float64
-	}{{"calm_rate", b.CalmRate}, {"burst_rate", b.BurstRate}, {"calm_seconds", b.CalmSeconds}, {"burst_seconds", b.BurstSeconds}} {
-		if err := positive("bursty", one.name, one.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Recorded is requests that came once, at these seconds.
 type Recorded struct {

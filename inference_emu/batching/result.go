@@ -60,7 +60,7 @@ func (p *play) result(policy Policy) Result {
 	counted := p.responses[p.uncounted:]
 	result := Result{
 		Policy: policy, SustainsPerSecond: sustains, ArrivalsPerSecond: rate,
-		Overloaded: overloaded(p.server, p.run.Arrivals, policy),
+		Overloaded: rate >= sustains,
 		Requests:   len(p.times), Counted: len(counted),
 		Mean:       p.estimate(meanOf),
 		Throughput: float64(len(p.times)) / sum.end,
@@ -84,28 +84,6 @@ func (p *play) result(policy Policy) Result {
 		}
 	}
 	return result
-}
-
-// overloaded tells whether the queue grows for ever. Where nothing is random, a
-// server that is busy all the time still keeps up.
-func overloaded(server Server, arrivals Arrivals, policy Policy) bool {
-	rate, sustains := arrivals.PerSecond(), server.Sustains(policy)
-	periodic, is := arrivals.(Periodic)
-	if !is || server.Curve.Varies() {
-		return rate >= sustains
-	}
-	alone := server.instances() == 1 && periodicSeconds(server.Curve, periodic.Samples, policy.MaxBatch) <= periodic.PeriodSeconds*(1+1e-9)
-	return rate > sustains*(1+1e-9) && !alone
-}
-
-// periodicSeconds is the time of one query when it is taken in batches of the
-// size, the last one smaller.
-func periodicSeconds(curve Curve, samples, batch int) float64 {
-	seconds := float64(samples/batch) * curve.At(min(batch, curve.Largest())).Seconds
-	if rest := samples % batch; rest > 0 {
-		seconds += curve.At(rest).Seconds
-	}
-	return seconds
 }
 
 // statistic is a value of a group of response times, which it may reorder.
@@ -132,43 +110,9 @@ func quantileOf(rank float64) statistic {
 // quantile is the smallest value that at least the share of all are not above.
 func quantile(values []float64, rank float64) float64 {
 	at := int(math.Ceil(rank*float64(len(values))-1e-9)) - 1
-	return selected(values, min(max(at, 0), len(values)-1))
+	slices.Sort(values)
+	return values[min(max(at, 0), len(values)-1)]
 }
-
-// selected is the value that would be at the position if the values were
-// sorted (quickselect); it reorders them.
-func selected(values []float64, at int) float64 {
-	low, high := 0, len(values)-1
-	for high-low > 16 {
-		pivot := median(values[low], values[(low+high)/2], values[high])
-		i, j := low, high
-		for i <= j {
-			for values[i] < pivot {
-				i++
-			}
-			for values[j] > pivot {
-				j--
-			}
-			if i <= j {
-				values[i], values[j] = values[j], values[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case at <= j:
-			high = j
-		case at >= i:
-			low = i
-		default:
-			return values[at]
-		}
-	}
-	slices.Sort(values[low : high+1])
-	return values[at]
-}
-
-func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // estimate is the statistic of all counted requests and its interval.
 func (p *play) estimate(what statistic) Estimate {

@@ -1,8 +1,9 @@
 package batching
 
 import (
-	"math"
 	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // service draws inference times: those of the curve where they do not vary,
@@ -19,33 +20,6 @@ func (s *service) seconds(batch int) float64 {
 	if point.Deviation == 0 {
 		return point.Seconds
 	}
-	relative := point.Deviation / point.Seconds
-	shape := 1 / (relative * relative)
-	return point.Seconds / shape * gamma(s.random, shape)
-}
-
-// gamma draws from the gamma distribution of scale 1, by the method of
-// Marsaglia and Tsang (2000).
-func gamma(random *rand.Rand, shape float64) float64 {
-	if shape == 1 {
-		return random.ExpFloat64()
-	}
-	boost := 1.0
-	if shape < 1 {
-		boost = math.Pow(1-random.Float64(), 1/shape)
-		shape++
-	}
-	d := shape - 1.0/3
-	c := 1 / math.Sqrt(9*d)
-	for {
-		normal := random.NormFloat64()
-		v := 1 + c*normal
-		if v <= 0 {
-			continue
-		}
-		v = v * v * v
-		if math.Log(1-random.Float64()) < 0.5*normal*normal+d-d*v+d*math.Log(v) {
-			return boost * d * v
-		}
-	}
+	rate := point.Seconds / (point.Deviation * point.Deviation)
+	return distuv.Gamma{Alpha: point.Seconds * rate, Beta: rate, Src: s.random}.Rand()
 }

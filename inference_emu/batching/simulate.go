@@ -35,7 +35,7 @@ const (
 
 func (r Run) check() error {
 	if r.Arrivals == nil {
-		return problem.New(problem.Invalid, "the simulation has no arrivals; give Poisson, Periodic, Bursty or Recorded")
+		return problem.New(problem.Invalid, "the simulation has no arrivals; give Poisson or Recorded")
 	}
 	if r.Requests < 0 || r.Requests > mostRequests {
 		return problem.WithFields("the simulation cannot run", []problem.Field{{Path: "run.requests", Message: "must be from 1 to 20000000", Value: r.Requests}})
@@ -52,8 +52,7 @@ func (r Run) requests() int {
 
 // uncounted is how many of the first requests are not counted.
 func (r Run) uncounted(requests int) int {
-	switch r.Arrivals.(type) {
-	case Poisson, Bursty:
+	if _, random := r.Arrivals.(Poisson); random {
 		return requests / 10
 	}
 	return 0
@@ -101,9 +100,6 @@ type tally struct {
 	busy    float64 // seconds, of all instances
 	joules  float64
 	end     float64 // when the last batch was finished
-	// by groups of consecutive counted requests
-	groupJoules   [groups]float64
-	groupRequests [groups]int
 }
 
 // dispatch plays the policy: requests are served in order of arrival, so the
@@ -129,7 +125,10 @@ func (p *play) dispatch(policy Policy) tally {
 		sum.batches++
 		sum.busy += seconds
 		sum.end = max(sum.end, finish)
-		sum.energy(p, first, size, seconds)
+		if p.server.Curve.HasJoules() { // longer than usual is more work at the same power
+			point := p.server.Curve.At(size)
+			sum.joules += point.Joules * seconds / point.Seconds
+		}
 		if p.run.Observe != nil {
 			p.run.Observe(Dispatch{First: first, Size: size, Instance: instance, Start: start, Finish: finish})
 		}
@@ -159,26 +158,4 @@ func (p *play) ready(policy Policy, first int) float64 {
 		return min(full, p.times[len(p.times)-1])
 	}
 	return min(full, p.times[first]+policy.WaitSeconds)
-}
-
-func (t *tally) energy(p *play, first, size int, seconds float64) {
-	if !p.server.Curve.HasJoules() {
-		return
-	}
-	point := p.server.Curve.by[size]
-	// Longer than usual is more work at the same power.
-	joules := point.Joules * seconds / point.Seconds
-	t.joules += joules
-	if first >= p.uncounted {
-		group := p.group(first)
-		// The instance idles for what it does not work; saving its time saves
-		// the difference only.
-		t.groupJoules[group] += joules - p.server.IdleWatts*seconds
-		t.groupRequests[group] += size
-	}
-}
-
-// group is the group of consecutive counted requests that a request is in.
-func (p *play) group(request int) int {
-	return (request - p.uncounted) * groups / (len(p.times) - p.uncounted)
 }

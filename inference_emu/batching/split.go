@@ -1,10 +1,8 @@
 package batching
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -18,9 +16,8 @@ type Query struct {
 
 const (
 	mostSamples = 2048
-	// mostTraded is the most samples for which time is traded for the objective.
-	mostTraded = 128
-	mostRoom   = 20_000
+	// queriesPlayed is how many queries are played where times vary.
+	queriesPlayed = 20_000
 )
 
 // Split is a way to divide a query, and what it comes to. Where inference times
@@ -46,191 +43,105 @@ type SplitChoice struct {
 	Single Split `json:"single"` // one by one
 	Whole  Split `json:"whole"`  // in as few batches as the curve allows
 	// ShortestPeriod is the least seconds that a query of so many samples
-	// takes, and MostSamples the most samples a query may have at this period,
-	// of up to 20,000.
+	// takes.
 	ShortestPeriod float64 `json:"shortest_period_seconds"`
-	MostSamples    int     `json:"most_samples"`
 }
 
-// BestSplit divides a query into batches, exactly, by dynamic programming over
-// the samples that are left: [MeanResponse] minimizes the mean over samples,
-// [P99] and [Throughput] the time of the last one, [Joules] the energy; under
-// the condition that a query is done within its period and within the bound,
-// if there is one. (Queries of more than 128 samples whose best division takes
-// longer than that are divided so that they take least time.) Equal chunks are preferred where they are at most 0.2%
-// worse. If nothing keeps up with the period, the best is what takes least
-// time, and says so. It is for one instance.
+// BestSplit divides a query into batches of equal sizes, or that differ by one
+// sample: [MeanResponse] minimizes the mean over samples, [P99] the time of the last
+// one, [Joules] the energy; under the condition that a query is done within its
+// period and within the bound, if there is one. If nothing keeps up with the period,
+// the best is what takes least time, and says so. It is for one instance. The best
+// division into any sizes is little better (docs/benchmarks/edgetune.md).
 func BestSplit(server Server, query Query, goal Goal, seed uint64) (SplitChoice, error) {
 	if err := server.check(); err != nil {
 		return SplitChoice{}, err
 	}
-	if err := goal.check(server); err != nil {
+	if err := goal.check(server.Curve); err != nil {
 		return SplitChoice{}, err
 	}
-	if err := (Periodic{PeriodSeconds: query.PeriodSeconds, Samples: query.Samples}).check(); err != nil {
+	if query.Samples < 1 || query.Samples > mostSamples || server.instances() > 1 {
+		return SplitChoice{}, problem.New(problem.Invalid, "a query of %d samples on %d instances cannot be split: from 1 to %d samples on 1 instance", query.Samples, server.instances(), mostSamples)
+	}
+	if err := positive("query", "period_seconds", query.PeriodSeconds); err != nil {
 		return SplitChoice{}, err
-	}
-	if query.Samples > mostSamples || server.instances() > 1 {
-		return SplitChoice{}, problem.New(problem.Invalid, "a query of %d samples on %d instances cannot be split: at most %d samples on 1 instance", query.Samples, server.instances(), mostSamples)
-	}
-	plan := division{curve: server.Curve, objective: goal.Objective}
-	shown := func(chunks []int) Split { return splitOf(server, query, chunks, seed) }
-	quickest := division{curve: server.Curve, objective: Throughput}
-	least, most := quickest.within(query.Samples, math.Inf(1)), 0
-	room := int(min(query.PeriodSeconds*server.Capacity()*(1+1e-9), mostRoom))
-	for samples, seconds := range quickest.leastSeconds(room) {
-		if seconds <= query.PeriodSeconds*(1+1e-9) {
-			most = samples
-		}
 	}
 	limit := query.PeriodSeconds
 	if goal.LatencyBound > 0 {
 		limit = min(limit, goal.LatencyBound)
 	}
-	best := plan.within(query.Samples, math.Inf(1))
-	if server.secondsOf(best) > limit*(1+1e-9) {
-		best = nil
-		if query.Samples <= mostTraded {
-			best = plan.within(query.Samples, limit)
+	fewest := (query.Samples + server.Curve.Largest() - 1) / server.Curve.Largest()
+	var best, quickest Split
+	lowest := math.Inf(1)
+	for batches := fewest; batches <= query.Samples; batches++ {
+		one := splitOf(server, query, equal(query.Samples, batches))
+		if batches == fewest || one.Last < quickest.Last {
+			quickest = one
+		}
+		value := map[Objective]float64{MeanResponse: one.Mean, P99: one.Last, Joules: one.JoulesPerSample}[goal.Objective]
+		if one.Last <= limit*(1+1e-9) && value < lowest {
+			best, lowest = one, value
 		}
 	}
-	if best == nil {
-		best = least
+	if best.Chunks == nil {
+		best = quickest
 	}
-	best = plan.equalized(best, limit)
-	return SplitChoice{
-		Best: shown(best), Single: shown(equal(query.Samples, 1)), Whole: shown(equal(query.Samples, server.Curve.Largest())),
-		ShortestPeriod: server.secondsOf(least), MostSamples: most,
-	}, nil
+	choice := SplitChoice{
+		Best: best, Single: splitOf(server, query, equal(query.Samples, query.Samples)), Whole: splitOf(server, query, equal(query.Samples, fewest)),
+		ShortestPeriod: quickest.Last,
+	}
+	for _, one := range []*Split{&choice.Best, &choice.Single, &choice.Whole} {
+		one.play(server, query, seed)
+	}
+	return choice, nil
 }
 
-func (s Server) secondsOf(chunks []int) float64 {
-	sum := 0.0
-	for _, size := range chunks {
-		sum += s.Curve.At(size).Seconds
-	}
-	return sum
-}
-
-// equal are chunks of the size, the last one of what is left.
-func equal(samples, size int) []int {
-	var chunks []int
-	for ; samples > 0; samples -= size {
-		chunks = append(chunks, min(size, samples))
+// equal are so many chunks whose sizes differ by at most one, the larger ones first.
+func equal(samples, batches int) []int {
+	chunks := make([]int, batches)
+	for i := range chunks {
+		chunks[i] = (samples + batches - 1 - i) / batches
 	}
 	return chunks
 }
 
-// division divides samples into chunks for an objective.
-type division struct {
-	curve     Curve
-	objective Objective
-}
-
-// cost is what a chunk adds to the objective when so many samples, its own
-// included, still wait for an answer.
-func (d division) cost(chunk, waiting int) float64 {
-	point := d.curve.At(chunk)
-	switch d.objective {
-	case MeanResponse:
-		return float64(waiting) * point.Seconds
-	case Joules:
-		return point.Joules
+// splitOf is what a division comes to, but for P99.
+func splitOf(server Server, query Query, chunks []int) Split {
+	split, joules := Split{Chunks: chunks}, 0.0
+	for _, size := range chunks {
+		point := server.Curve.At(size)
+		split.Last += point.Seconds
+		joules += point.Joules
+		split.Mean += split.Last * float64(size) / float64(query.Samples)
 	}
-	return point.Seconds
+	split.KeepsUp = split.Last <= query.PeriodSeconds*(1+1e-9)
+	if server.Curve.HasJoules() {
+		split.JoulesPerSample = (joules + server.IdleWatts*max(query.PeriodSeconds-split.Last, 0)) / float64(query.Samples)
+	}
+	return split
 }
 
-// label is a way to divide the samples left: no other takes both less time and
-// costs less.
-type label struct {
-	seconds, cost float64
-	chunk, next   int // the first chunk, and the label for what it leaves
-}
-
-// within are the cheapest chunks that take at most the limit, nil if there are
-// none: the labels of all numbers of samples, from one sample up.
-func (d division) within(samples int, limit float64) []int {
-	limit *= 1 + 1e-9
-	labels := make([][]label, samples+1)
-	labels[0] = []label{{}}
-	for left := 1; left <= samples; left++ {
-		var all []label
-		for chunk := 1; chunk <= min(left, d.curve.Largest()); chunk++ {
-			seconds, cost := d.curve.At(chunk).Seconds, d.cost(chunk, left)
-			for i, rest := range labels[left-chunk] {
-				if one := (label{seconds + rest.seconds, cost + rest.cost, chunk, i}); one.seconds <= limit {
-					all = append(all, one)
-				}
+// play finds P99 by queries one after the other. One that is not done when the next
+// one comes delays it.
+func (s *Split) play(server Server, query Query, seed uint64) {
+	queries := 1
+	if server.Curve.Varies() && s.KeepsUp {
+		queries = max(200, min(queriesPlayed, 2_000_000/query.Samples))
+	}
+	draw := service{curve: server.Curve, random: stream(seed, serviceStream)}
+	var responses []float64
+	now := 0.0
+	for n := range queries {
+		arrived := float64(n) * query.PeriodSeconds
+		now = max(now, arrived)
+		for _, size := range s.Chunks {
+			now += draw.seconds(size)
+			for range size {
+				responses = append(responses, now-arrived)
 			}
 		}
-		labels[left] = undominated(all, math.IsInf(limit, 0))
 	}
-	if len(labels[samples]) == 0 {
-		return nil
-	}
-	at := len(labels[samples]) - 1 // the cheapest is the slowest of them
-	var chunks []int
-	for left := samples; left > 0; {
-		one := labels[left][at]
-		chunks = append(chunks, one.chunk)
-		left, at = left-one.chunk, one.next
-	}
-	return chunks
-}
-
-// undominated are the labels of which none is slower and dearer than another,
-// the fastest first; only the cheapest if time does not matter.
-func undominated(all []label, onlyCheapest bool) []label {
-	slices.SortStableFunc(all, func(a, b label) int { return cmp.Compare(a.seconds, b.seconds) })
-	var kept []label
-	for _, one := range all {
-		if len(kept) > 0 && one.cost >= kept[len(kept)-1].cost*(1-1e-12) {
-			continue
-		}
-		if onlyCheapest {
-			kept = kept[:0]
-		}
-		kept = append(kept, one)
-	}
-	return kept
-}
-
-// leastSeconds is the least time of each number of samples.
-func (d division) leastSeconds(samples int) []float64 {
-	least := make([]float64, samples+1)
-	for left := 1; left <= samples; left++ {
-		least[left] = math.Inf(1)
-		for chunk := 1; chunk <= min(left, d.curve.Largest()); chunk++ {
-			least[left] = min(least[left], least[left-chunk]+d.curve.At(chunk).Seconds)
-		}
-	}
-	return least
-}
-
-// equalized are equal chunks if some are nearly as good as these.
-func (d division) equalized(chunks []int, limit float64) []int {
-	samples, seconds, cost := 0, 0.0, 0.0
-	for _, size := range chunks {
-		samples += size
-	}
-	total := func(chunks []int) (seconds, cost float64) {
-		waiting := samples
-		for _, size := range chunks {
-			seconds += d.curve.At(size).Seconds
-			cost += d.cost(size, waiting)
-			waiting -= size
-		}
-		return seconds, cost
-	}
-	seconds, cost = total(chunks)
-	best, bestCost := chunks, cost*1.002
-	for size := min(samples, d.curve.Largest()); size > 0; size-- {
-		one := equal(samples, size)
-		if s, c := total(one); c <= bestCost && s <= max(limit, seconds)*(1+1e-9) {
-			best, bestCost = one, c
-		}
-	}
-	return best
+	s.P99 = quantile(responses, 0.99)
 }
 
 // String is the division in words, such as "4 × 8".

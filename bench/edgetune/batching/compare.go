@@ -21,7 +21,7 @@ func compare(out io.Writer, with runner, p plan) error {
 	for i, share := range p.shares {
 		rate := share * server.Capacity()
 		run := batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 50_000, Seed: p.seed + uint64(i)}
-		choice, err := batching.Optimize(server, batching.Goal{Objective: batching.MeanResponse}, run)
+		choice, err := batching.Choose(server, batching.Goal{Objective: batching.MeanResponse}, run)
 		if err != nil {
 			return err
 		}

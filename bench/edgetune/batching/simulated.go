@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"text/tabwriter"
 
 	"github.com/tandem-tune/tandem/inference_emu/batching"
@@ -31,22 +32,63 @@ func simulated(out io.Writer, requests int, seed uint64) error {
 		}
 		server := batching.Server{Curve: curve}
 		fmt.Fprintf(out, "\nThe curve is %s; capacity %.0f samples/s; single samples sustain %.0f/s\n", one.name, server.Capacity(), server.Sustains(batching.Single()))
-		w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(w, "RATE\tCHOSEN\tMEAN\tP99\tSINGLE\tGREEDY\tBEST FIXED OF ALL SIZES")
-		for _, share := range []float64{0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95} {
-			if err := simulatedAt(w, server, batching.Run{Arrivals: batching.Poisson{Rate: share * server.Capacity()}, Requests: requests, Seed: seed}); err != nil {
+		for _, load := range []struct {
+			name     string
+			shares   []float64
+			arrivals func(rate float64) batching.Arrivals
+		}{
+			{"requests that come independently", []float64{0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95}, func(rate float64) batching.Arrivals { return batching.Poisson{Rate: rate} }},
+			{"bursts: four times the rate for half a second after 4.5 s, on average", []float64{0.2, 0.5, 0.7}, func(rate float64) batching.Arrivals { return bursts(rate, requests, seed) }},
+		} {
+			fmt.Fprintf(out, "%s\n", load.name)
+			w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "RATE\tCHOSEN\tMEAN\tP99\tSINGLE\tGREEDY\tBEST FIXED OF ALL SIZES\tBEST OF ALL")
+			for _, share := range load.shares {
+				if err := simulatedAt(w, server, batching.Run{Arrivals: load.arrivals(share * server.Capacity()), Requests: requests, Seed: seed}); err != nil {
+					return err
+				}
+			}
+			if err := w.Flush(); err != nil {
 				return err
 			}
-		}
-		if err := w.Flush(); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
+// bursts are arrivals of which four times as many come in bursts as between them.
+func bursts(rate float64, requests int, seed uint64) batching.Recorded {
+	const calmSeconds, burstSeconds, factor = 4.5, 0.5, 4
+	random := rand.New(rand.NewPCG(seed, 5))
+	calm := rate * (calmSeconds + burstSeconds) / (calmSeconds + factor*burstSeconds)
+	var times []float64
+	for clock, burst := 0.0, false; len(times) < requests; burst = !burst {
+		speed, end := calm, clock+random.ExpFloat64()*calmSeconds
+		if burst {
+			speed, end = calm*factor, clock+random.ExpFloat64()*burstSeconds
+		}
+		for at := clock + random.ExpFloat64()/speed; at < end && len(times) < requests; at += random.ExpFloat64() / speed {
+			times = append(times, at)
+		}
+		clock = end
+	}
+	return batching.Recorded{Seconds: times}
+}
+
+// all are policies of many sizes, with and without waiting.
+func all(curve batching.Curve) []batching.Policy {
+	policies := []batching.Policy{batching.Single()}
+	for size := 2; size <= curve.Largest(); size = max(size+1, size*4/3) {
+		policies = append(policies, batching.Fixed(size))
+		for _, wait := range []float64{0, 0.25 * curve.At(1).Seconds, curve.At(1).Seconds, 0.25 * curve.At(size).Seconds, 0.5 * curve.At(size).Seconds} {
+			policies = append(policies, batching.Policy{MaxBatch: size, WaitSeconds: wait})
+		}
+	}
+	return policies
+}
+
 func simulatedAt(w io.Writer, server batching.Server, run batching.Run) error {
-	choice, err := batching.Optimize(server, batching.Goal{Objective: batching.MeanResponse}, run)
+	choice, err := batching.Choose(server, batching.Goal{Objective: batching.MeanResponse}, run)
 	if err != nil {
 		return err
 	}
@@ -64,13 +106,24 @@ func simulatedAt(w io.Writer, server batching.Server, run batching.Run) error {
 		}
 		return fmt.Sprintf("%.3f ms", result.Mean.Value*1000)
 	}
+	best := least(results[2:])
+	others, err := batching.Compare(server, append(all(server.Curve), choice.Result.Policy), run)
+	if err != nil {
+		return err
+	}
+	any := least(others)
+	_, err = fmt.Fprintf(w, "%.0f/s\t%s\t%s ± %.3f\t%.3f ms\t%s\t%s\t%s (%d)\t%s, %s\n", run.Arrivals.PerSecond(), choice.Result.Policy, shown(choice.Result), choice.Result.Mean.HalfWidth*1000,
+		choice.Result.P99.Value*1000, shown(results[0]), shown(results[1]), shown(best), best.Policy.MaxBatch, shown(any), any.Policy)
+	return err
+}
+
+// least is the result with the least mean of those that keep up.
+func least(results []batching.Result) batching.Result {
 	var best batching.Result
-	for _, result := range results[2:] {
+	for _, result := range results {
 		if !result.Overloaded && (best.Policy.MaxBatch == 0 || result.Mean.Value < best.Mean.Value) {
 			best = result
 		}
 	}
-	_, err = fmt.Fprintf(w, "%.0f/s\t%s\t%s ± %.3f\t%.3f ms\t%s\t%s\t%s (%d)\n", run.Arrivals.PerSecond(), choice.Result.Policy, shown(choice.Result), choice.Result.Mean.HalfWidth*1000,
-		choice.Result.P99.Value*1000, shown(results[0]), shown(results[1]), shown(best), best.Policy.MaxBatch)
-	return err
+	return best
 }

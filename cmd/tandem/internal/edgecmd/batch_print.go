@@ -7,7 +7,6 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/batching"
-	"github.com/tandem-tune/tandem/internal/format"
 )
 
 func (a batchAnswer) print(out io.Writer) error {
@@ -20,13 +19,10 @@ func (a batchAnswer) print(out io.Writer) error {
 		fmt.Fprintf(out, "Batches %s were measured slower than larger ones; they were averaged with their neighbours.\n", strings.Trim(fmt.Sprint(a.Pooled), "[]"))
 	}
 	var err error
-	switch {
-	case a.Query != nil:
+	if a.Query != nil {
 		err = printSplit(out, *a.Query)
-	case a.Choice != nil:
+	} else {
 		err = a.printChoice(out)
-	default:
-		err = a.printSurvey(out)
 	}
 	fmt.Fprintln(out, "All times are estimates, simulated from the curve.")
 	return err
@@ -50,21 +46,17 @@ func (a batchAnswer) printChoice(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "Chosen: max_batch=%d %s (%s; policies compared: %d)\n", policy.MaxBatch, wait, policy, a.Choice.Tried)
 	fmt.Fprintf(out, "Why: %s\n", a.Choice.Why)
-	holds := "SUSTAINS UP TO"
-	if a.Bound > 0 {
-		holds = "WITHIN THE BOUND UP TO"
-	}
-	heading := []string{"POLICY", "MEAN", "P50", "P90", "P99", "P99.9", "BUSY", "MEAN BATCH", holds}
+	heading := []string{"POLICY", "MEAN", "P50", "P90", "P99", "P99.9", "BUSY", "MEAN BATCH", "SUSTAINS UP TO"}
 	joules := a.Choice.Result.JoulesPerSample > 0
 	if joules {
 		heading = append(heading, "JOULES/SAMPLE")
 	}
 	var rows [][]string
 	for _, one := range a.Compared {
-		row := []string{one.Name, "overloaded", "-", "-", "-", "-", "-", "-", fmt.Sprintf("%.5g/s", one.HoldsPerSecond)}
+		row := []string{one.Name, "overloaded", "-", "-", "-", "-", "-", "-", fmt.Sprintf("%.5g/s", one.SustainsPerSecond)}
 		if !one.Overloaded {
 			row = []string{one.Name, shownEstimate(one.Mean), shownMilliseconds(one.P50.Value), shownMilliseconds(one.P90.Value), shownEstimate(one.P99), shownMilliseconds(one.P999.Value),
-				fmt.Sprintf("%.0f%%", one.Utilization*100), fmt.Sprintf("%.3g", one.MeanBatch), fmt.Sprintf("%.5g/s", one.HoldsPerSecond)}
+				fmt.Sprintf("%.0f%%", one.Utilization*100), fmt.Sprintf("%.3g", one.MeanBatch), fmt.Sprintf("%.5g/s", one.SustainsPerSecond)}
 		}
 		if joules {
 			row = append(row, fmt.Sprintf("%.4g", one.JoulesPerSample))
@@ -77,10 +69,10 @@ func (a batchAnswer) printChoice(out io.Writer) error {
 // printSplit is the division of a query.
 func printSplit(out io.Writer, choice batching.SplitChoice) error {
 	fmt.Fprintf(out, "Chosen: split each query into %s\n", choice.Best)
-	if !choice.Best.KeepsUp {
-		fmt.Fprintf(out, "No split keeps up: such a query takes at least %s. At this period a query may have %s.\n", shownMilliseconds(choice.ShortestPeriod), format.Count(choice.MostSamples, "sample"))
+	if choice.Best.KeepsUp {
+		fmt.Fprintf(out, "The shortest period for such queries is %s.\n", shownMilliseconds(choice.ShortestPeriod))
 	} else {
-		fmt.Fprintf(out, "The shortest period for such queries is %s; at this period a query may have %s.\n", shownMilliseconds(choice.ShortestPeriod), format.Count(choice.MostSamples, "sample"))
+		fmt.Fprintf(out, "No split keeps up: such a query takes at least %s.\n", shownMilliseconds(choice.ShortestPeriod))
 	}
 	heading := []string{"SPLIT", "MEAN OF SAMPLES", "P99 OF SAMPLES", "LAST SAMPLE", "KEEPS UP"}
 	joules := choice.Best.JoulesPerSample > 0
@@ -99,48 +91,4 @@ func printSplit(out io.Writer, choice batching.SplitChoice) error {
 		rows = append(rows, row)
 	}
 	return term.Table(out, heading, rows)
-}
-
-// printSurvey is the choice by rate, and MLPerf's scenarios.
-func (a batchAnswer) printSurvey(out io.Writer) error {
-	heading := []string{"RATE", "CHOSEN", "MEAN", "P99", "SINGLE", "GREEDY", "BEST FIXED", "WITHIN BOUND"}
-	if a.Bound == 0 {
-		heading = heading[:7]
-	}
-	shown := func(seconds float64) string {
-		if seconds == 0 {
-			return "overloaded"
-		}
-		return shownMilliseconds(seconds)
-	}
-	var rows [][]string
-	for _, one := range a.Rates {
-		fixed := shown(one.BestFixed)
-		if one.FixedSize > 0 {
-			fixed += fmt.Sprintf(" (%d)", one.FixedSize)
-		}
-		row := []string{fmt.Sprintf("%.5g/s", one.Rate), one.Choice.Result.Policy.String(), shownEstimate(one.Choice.Result.Mean), shownMilliseconds(one.Choice.Result.P99.Value), shown(one.Single), shown(one.Greedy), fixed}
-		if a.Bound > 0 {
-			row = append(row, map[bool]string{true: "yes", false: "no"}[one.Choice.MeetsBound])
-		}
-		rows = append(rows, row)
-	}
-	if len(rows) > 0 {
-		if err := term.Table(out, heading, rows); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintln(out, "MLPerf Inference's scenarios, estimated:")
-	rows = nil
-	for _, one := range a.Scenarios {
-		value := fmt.Sprintf("%.5g %s", one.Value, one.Unit)
-		if one.Unit == "seconds" {
-			value = shownMilliseconds(one.Value)
-		}
-		rows = append(rows, []string{one.Name, one.Metric, value, one.How})
-	}
-	if a.Bound == 0 {
-		rows = append(rows, []string{"Server", "highest Poisson rate within a bound", "-", "give --latency-bound"})
-	}
-	return term.Table(out, []string{"SCENARIO", "METRIC", "VALUE", "HOW"}, rows)
 }
