@@ -89,7 +89,6 @@ func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
 			script = append(script, r)
 		}
 	}
-	script = argued(script, of.Fixed)
 	for _, list := range []*[]Record{&study, &script} {
 		if len(*list) > limit {
 			slices.SortFunc(*list, dispensable)
@@ -98,16 +97,6 @@ func (m *Memory) Kin(of Record, limit int) (study, script []Record) {
 		slices.SortFunc(*list, older)
 	}
 	return study, script
-}
-
-// argued are the runs of the script with the same arguments, if one of them compares
-// configurations, else all.
-func argued(script []Record, fixed string) []Record {
-	same := slices.DeleteFunc(slices.Clone(script), func(r Record) bool { return r.Fixed != fixed })
-	if slices.ContainsFunc(same, Record.Compares) {
-		return same
-	}
-	return script
 }
 
 // Akin reports whether a profile under a configuration may be of the same workload

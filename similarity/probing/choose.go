@@ -31,6 +31,9 @@ type Choice struct {
 	Best int
 	// Probe is the index of the candidate to measure next; -1 when decided.
 	Probe int
+	// Doubted is the index of the candidate that another look at the one to probe may
+	// bring back; -1 where the probe is for itself.
+	Doubted int
 	// Surviving is how many candidates may still be the best, this one included.
 	Surviving int
 	// Indifferent names the knobs that make no difference at the best.
@@ -89,7 +92,7 @@ type chooser struct {
 // that is to probe has to have an epoch to compare with first.
 func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 	if len(candidates) == 0 {
-		return Choice{Best: -1, Probe: -1}
+		return Choice{Best: -1, Probe: -1, Doubted: -1}
 	}
 	c := chooser{Model: m, candidates: candidates, standard: standard}
 	for _, one := range candidates {
@@ -109,11 +112,12 @@ func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 	}
 	c.doubts = m.doubts(c.beliefs)
 	c.best = c.cheapest()
-	surviving, probe := c.eliminate()
-	if probe < 0 {
-		surviving = 1
+	choice := c.eliminate()
+	if choice.Probe < 0 {
+		choice.Surviving = 1
 	}
-	return Choice{Best: c.best, Probe: probe, Surviving: surviving, Indifferent: c.indifferent()}
+	choice.Best, choice.Indifferent = c.best, c.indifferent()
+	return choice
 }
 
 // cheapest is the measured candidate with the lowest expected cost. Of those that
@@ -157,37 +161,44 @@ func (c *chooser) agreement(i int) int {
 	return same
 }
 
-// eliminate returns how many candidates may be the best, and which to measure.
-func (c *chooser) eliminate() (surviving, probe int) {
-	surviving = 1
+// eliminate says how many candidates may be the best, and which to measure.
+func (c *chooser) eliminate() Choice {
+	choice := Choice{Probe: -1, Doubted: -1, Surviving: 1}
 	var promising, doubtful []int
+	doubted := map[int]int{}
 	for i := range c.candidates {
 		if i == c.best || c.beliefs[i].point.same(c.beliefs[c.best].point) {
 			continue
 		}
 		if c.promising(i) {
-			surviving++
+			choice.Surviving++
 			promising = append(promising, i)
 		} else if again, ok := c.doubtful(i); ok {
-			surviving++
+			choice.Surviving++
 			doubtful = append(doubtful, again)
+			if _, has := doubted[again]; !has {
+				doubted[again] = i
+			}
 		}
 	}
 	if c.spent() >= Limit(c.candidates) {
-		return surviving, -1
+		return choice
 	}
 	news := slices.DeleteFunc(slices.Clone(promising), func(i int) bool { return !c.untried(i) })
 	for _, list := range [][]int{news, promising, doubtful} {
-		if probe = c.pick(list); probe >= 0 {
+		if choice.Probe = c.pick(list); choice.Probe >= 0 {
 			break
 		}
 	}
+	if i, has := doubted[choice.Probe]; has && !slices.Contains(promising, choice.Probe) {
+		choice.Doubted = i
+	}
 	// What it is compared with where that was measured less: the best one costs
 	// nothing.
-	if probe >= 0 && c.epochs[probe] > 0 && c.bestMeasured() <= c.epochs[probe] {
-		probe = c.best
+	if choice.Probe >= 0 && c.epochs[choice.Probe] > 0 && c.bestMeasured() <= c.epochs[choice.Probe] {
+		choice.Probe = c.best
 	}
-	return surviving, probe
+	return choice
 }
 
 // bestMeasured counts the best one's epochs, also those of runs that have no other

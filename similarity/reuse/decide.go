@@ -149,12 +149,21 @@ func newDecision(memory *similarity.Memory, q Input, own similarity.Record) deci
 	if q.Epoch.Features != nil {
 		d.match = memory.Match(q.Epoch.Configuration, q.Epoch.Features, own.ID)
 	}
-	study, script := memory.Kin(own, MaxRuns)
-	d.seen.study, d.seen.script = d.akin(memory, study, script)
+	d.kindred(memory)
 	if d.match.Similar && severalTimed(d.seen.study)+severalTimed(d.seen.script) == 0 {
 		d.seen.similar = d.alike(nil, d.match.Members)
 	}
 	return d
+}
+
+// kindred looks up the runs of the study and the script. Those of the script with other
+// fixed parameters are another workload until they are measured or similar.
+func (d *decision) kindred(memory *similarity.Memory) {
+	study, script := memory.Kin(d.seen.own, MaxRuns)
+	same := func(r similarity.Record) bool { return r.Fixed == d.seen.own.Fixed }
+	d.seen.argued = slices.DeleteFunc(slices.Clone(script), same)
+	script = slices.DeleteFunc(script, func(r similarity.Record) bool { return !same(r) })
+	d.seen.study, d.seen.script = d.akin(memory, study, script)
 }
 
 // disagree is the deviation between runs beyond which they are not taken to be of one
@@ -166,7 +175,7 @@ const disagree = 0.1
 // than the run do not count. Where the ratios of their costs
 // disagree, they are those on the run's side of a parameter that divides them, if one
 // does. Where they disagree still, or the run's profile is unlike theirs, they are those
-// of the run's workload, else those whose ratios of costs are most like the run's.
+// of the run's workload.
 func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Record) (likeStudy, likeScript []similarity.Record) {
 	all := len(study) + len(script)
 	script = d.alike(study, script)
@@ -191,11 +200,7 @@ func (d *decision) akin(memory *similarity.Memory, study, script []similarity.Re
 		members[one.ID] = true
 	}
 	other := func(r similarity.Record) bool { return !members[r.ID] }
-	likeStudy, likeScript = slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
-	if severalTimed(likeStudy)+severalTimed(likeScript) == 0 {
-		return d.nearest(study, script)
-	}
-	return likeStudy, likeScript
+	return slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
 }
 
 // disagree reports whether the ratios of costs differ between the runs.
@@ -229,8 +234,7 @@ func Start(memory *similarity.Memory, q Input) trial.Setting {
 	d := decision{input: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine)}
 	d.input.Epoch = Epoch{Configuration: standard}
 	d.seen.own = q.Record
-	study, script := memory.Kin(q.Record, MaxRuns)
-	d.seen.study, d.seen.script = d.akin(memory, study, script)
+	d.kindred(memory)
 	observations := d.seen.observations(q.Settings.Objective, d.grid)
 	if compared(observations) == 0 {
 		return q.Planned

@@ -116,7 +116,7 @@ func (d decision) setting() trial.Setting {
 		setting.Confidence = 0
 	}
 	chosen := candidates[choice.Best].Configuration
-	others := len(d.seen.study) + len(d.seen.script) + len(d.seen.similar)
+	others := len(d.seen.study) + len(d.seen.script) + len(d.seen.argued) + len(d.seen.similar)
 	switch timed := timedUnder(d.seen.own); {
 	case choice.Probe < 0 && len(timed) < 2 && compared(observations) > 0 && others > 0:
 		setting.Phase = d.seen.level(chosen)
@@ -161,12 +161,16 @@ func (d decision) alone(model *probing.Model) system.Configuration {
 }
 
 // counterpart is the candidate to probe. A run that was timed under one
-// configuration only learns nothing from more of that.
+// configuration only learns nothing from more of that: it is compared with the best, or
+// with what it was doubted for.
 func counterpart(choice probing.Choice, candidates []probing.Candidate, timed map[string]bool) int {
-	if len(timed) == 1 && timed[candidates[choice.Probe].Configuration.Key()] {
-		return choice.Best
+	if len(timed) > 1 || !timed[candidates[choice.Probe].Configuration.Key()] {
+		return choice.Probe
 	}
-	return choice.Probe
+	if choice.Doubted >= 0 && timed[candidates[choice.Best].Configuration.Key()] {
+		return choice.Doubted
+	}
+	return choice.Best
 }
 
 // timedUnder are the configurations the run was timed under.

@@ -118,49 +118,53 @@ func averaged(means, features map[string]float64, n int) map[string]float64 {
 // Standard deviations, of natural logarithms, by which the ratios of costs in other
 // runs may differ from this one's, at least.
 const (
-	kinDeviation     = 0.015 // of the study or the script
-	similarDeviation = 0.03
+	kinDeviation      = 0.015 // of the study or the script
+	similarDeviation  = 0.03
+	argumentDeviation = 0.2 // of the script with other fixed parameters
 )
 
 // evidence is what may be used to judge configurations.
 type evidence struct {
-	// own is the run's record, study and script have those of its kin, and similar
-	// those of similar workloads.
-	own                    similarity.Record
-	study, script, similar []similarity.Record
+	// own is the run's record, study and script have those of its kin, argued those
+	// of its script with other fixed parameters, and similar those of similar workloads.
+	own                            similarity.Record
+	study, script, argued, similar []similarity.Record
 }
 
 // observations are the timed cells of the evidence on the grid. Other runs count as
-// far as they agree with each other.
+// far as they agree with each other; those with other arguments say what to expect.
 func (e evidence) observations(objective system.Objective, grid []system.Configuration) []probing.Observation {
 	within := make(map[string]bool, len(grid))
 	for _, configuration := range grid {
 		within[configuration.Key()] = true
 	}
-	var others []probing.Observation
-	for _, level := range []struct {
-		records   []similarity.Record
-		deviation float64
-	}{{e.study, kinDeviation}, {e.script, kinDeviation}, {e.similar, similarDeviation}} {
-		runs := 0
-		for i := len(level.records) - 1; i >= 0 && runs < MaxRuns; i-- { // the newest first
-			if record := level.records[i]; record.ID != e.own.ID && len(record.Cells) > 1 {
-				found := observed(record, objective, within)
-				for j := range found {
-					found[j].Deviation = level.deviation
-				}
-				if len(found) > 0 {
-					runs++
-				}
-				others = append(others, found...)
-			}
-		}
-	}
+	others := slices.Concat(e.timed(e.study, kinDeviation, objective, within), e.timed(e.script, kinDeviation, objective, within),
+		e.timed(e.similar, similarDeviation, objective, within))
 	apart := probing.Disagreement(others)
 	for i := range others {
 		others[i].Deviation = max(others[i].Deviation, apart)
 	}
-	return append(observed(e.own, objective, within), others...)
+	return slices.Concat(observed(e.own, objective, within), others, e.timed(e.argued, argumentDeviation, objective, within))
+}
+
+// timed are the timed cells of other runs.
+func (e evidence) timed(records []similarity.Record, deviation float64, objective system.Objective, within map[string]bool) []probing.Observation {
+	var list []probing.Observation
+	runs := 0
+	for _, record := range slices.Backward(records) { // the newest first
+		if runs >= MaxRuns || record.ID == e.own.ID || len(record.Cells) < 2 {
+			continue
+		}
+		found := observed(record, objective, within)
+		for j := range found {
+			found[j].Deviation = deviation
+		}
+		if len(found) > 0 {
+			runs++
+		}
+		list = append(list, found...)
+	}
+	return list
 }
 
 // observed are the timed cells of a record within a grid.
@@ -201,6 +205,8 @@ func (e evidence) level(configuration system.Configuration) trial.Phase {
 		return trial.Script
 	case severalTimed(e.study) > 0:
 		return trial.Study
+	case severalTimed(e.similar) == 0 && severalTimed(e.argued) > 0:
+		return trial.Script
 	}
 	return trial.Similar
 }

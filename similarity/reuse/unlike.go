@@ -1,7 +1,6 @@
 package reuse
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -17,13 +16,6 @@ const unlike = 0.3
 // many others: one workload has the same ratios of costs in both. It is known only where
 // they share several.
 func likeness(a, b similarity.Record, objective system.Objective) (alike, known bool) {
-	apart, known := distance(a, b, objective)
-	return apart <= unlike, known
-}
-
-// distance is by how much the logarithms of the ratios of costs differ at most between
-// two runs. It is known only where they share several configurations.
-func distance(a, b similarity.Record, objective system.Objective) (apart float64, known bool) {
 	least, most, shared := math.Inf(1), math.Inf(-1), 0
 	for _, one := range a.Cells {
 		for _, other := range b.Cells {
@@ -37,7 +29,7 @@ func distance(a, b similarity.Record, objective system.Objective) (apart float64
 			least, most, shared = min(least, ratio), max(most, ratio), shared+1
 		}
 	}
-	return most - least, shared > 1
+	return most-least <= unlike, shared > 1
 }
 
 // alike leaves out runs of other studies that train another workload: those that are
@@ -64,32 +56,4 @@ func (d decision) alike(study, script []similarity.Record) []similarity.Record {
 		})
 	}
 	return script
-}
-
-// nearest are the runs of the script whose ratios of costs are like this run's. Those
-// that differ most are left out, one after another, until the rest agree. It is nil where
-// this run shares no comparison with any of them.
-func (d *decision) nearest(study, script []similarity.Record) (nearStudy, nearScript []similarity.Record) {
-	type known struct {
-		id    string
-		apart float64
-	}
-	var order []known
-	for _, one := range slices.Concat(study, script) {
-		if apart, shared := distance(d.seen.own, one, d.input.Settings.Objective); shared && one.ID != d.seen.own.ID {
-			order = append(order, known{one.ID, apart})
-		}
-	}
-	slices.SortFunc(order, func(a, b known) int { return cmp.Or(cmp.Compare(a.apart, b.apart), cmp.Compare(a.id, b.id)) })
-	for len(order) > 0 {
-		other := func(r similarity.Record) bool {
-			return !slices.ContainsFunc(order, func(one known) bool { return one.id == r.ID })
-		}
-		nearStudy, nearScript = slices.DeleteFunc(slices.Clone(study), other), slices.DeleteFunc(slices.Clone(script), other)
-		if !d.disagree(nearStudy, nearScript) {
-			return nearStudy, nearScript
-		}
-		order = order[:len(order)-1]
-	}
-	return nil, nil
 }

@@ -18,7 +18,9 @@ func whyGuess(configuration system.Configuration, runs int) string {
 func (d decision) whyStart(setting trial.Setting) string {
 	runs := severalTimed(d.seen.study)
 	if setting.Phase == trial.Script {
-		runs = severalTimed(d.seen.script)
+		if runs = severalTimed(d.seen.script); runs == 0 {
+			runs = severalTimed(d.seen.argued)
+		}
 	}
 	why := strings.TrimSpace(fmt.Sprintf("%s is best by %d run%s of this %s %s", shown(setting.Configuration), runs, plural(runs), setting.Phase, d.by))
 	if d.unlike > 0 {
@@ -34,7 +36,7 @@ func (d decision) leftOut() string {
 
 // kin says which other runs of the study and the script count.
 func (d decision) kin() string {
-	study, script := severalTimed(d.seen.study), severalTimed(d.seen.script)
+	study, script, argued := severalTimed(d.seen.study), severalTimed(d.seen.script), severalTimed(d.seen.argued)
 	switch {
 	case study > 0 && script > 0:
 		return fmt.Sprintf("with %d other run%s of this study and %d of this script", study, plural(study), script)
@@ -42,6 +44,8 @@ func (d decision) kin() string {
 		return strings.TrimSpace(fmt.Sprintf("with %d other run%s of this study %s", study, plural(study), d.by))
 	case script > 0:
 		return fmt.Sprintf("with %d other run%s of this script", script, plural(script))
+	case argued > 0 && !d.match.Similar:
+		return fmt.Sprintf("with %d run%s of this script with other fixed parameters", argued, plural(argued))
 	}
 	return ""
 }
@@ -135,6 +139,9 @@ func (d decision) reason(configuration system.Configuration) string {
 		return "the best for most known workloads"
 	case d.standard().Demand(d.input.Situation.Machine) > d.input.Situation.Cores:
 		return "what the free cores have room for"
+	}
+	if len(d.grid) > 1 {
+		return "the best of those that were measured"
 	}
 	return "the only one there is"
 }
