@@ -230,9 +230,7 @@ func Guess(memory *similarity.Memory, q Input) trial.Setting {
 // Start is the configuration of a trial that has not run yet: what is best by other
 // trials of its study, else by other runs of its script, else what was planned.
 func Start(memory *similarity.Memory, q Input) trial.Setting {
-	standard := q.Settings.Default(q.Constants, q.Situation.Machine)
 	d := decision{input: q, grid: q.Settings.Grid(q.Constants, q.Situation.Machine)}
-	d.input.Epoch = Epoch{Configuration: standard}
 	d.seen.own = q.Record
 	d.kindred(memory)
 	observations := d.seen.observations(q.Settings.Objective, d.grid)
