@@ -81,6 +81,8 @@ type Cell struct {
 	Features map[string]float64 `json:"features,omitempty"`
 	// Compared has the comparisons with the default; nil if there were none.
 	Compared *Compared `json:"compared,omitempty"`
+	// ComparedAlone has those in which the default had the machine for itself.
+	ComparedAlone *Compared `json:"compared_alone,omitempty"`
 }
 
 // Contrast is an epoch under a configuration, and then one under the default: a
@@ -89,6 +91,14 @@ type Cell struct {
 type Contrast struct {
 	Configuration system.Configuration `json:"configuration"`
 	Neighbours    int                  `json:"neighbours"`
+	// Alone says that the default has the machine for itself, and Waits that another
+	// trial still runs there.
+	Alone bool `json:"alone,omitempty"`
+	Waits bool `json:"waits,omitempty"`
+	// Before and After count the epochs between the default's and those that it is
+	// compared with.
+	Before int `json:"before,omitempty"`
+	After  int `json:"after,omitempty"`
 	// LogSeconds and LogJoules are of the epoch before, and DefaultLogSeconds and
 	// DefaultLogJoules of the default's, where that has ended.
 	LogSeconds        float64 `json:"log_seconds"`
@@ -99,7 +109,7 @@ type Contrast struct {
 }
 
 // Compared sums up comparisons: how much higher the logarithm of an epoch's cost is
-// under the default than the mean of the epochs before and after it.
+// under the default than between the epochs before and after it.
 type Compared struct {
 	Count int `json:"count"`
 	// Seconds and Joules are means over the comparisons, the squares sums of squared

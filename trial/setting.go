@@ -54,6 +54,9 @@ type Setting struct {
 	// Drifts counts how often the profile has changed under the present lease so
 	// much that the trial was looked up anew.
 	Drifts int `json:"drifts,omitempty"`
+	// AwaitsControl says that no other trial starts on the machine until the trial has
+	// run the default there alone.
+	AwaitsControl bool `json:"awaits_control,omitempty"`
 }
 
 // Saving is what the system configuration saved against the default one: an amount

@@ -127,6 +127,11 @@ var rules = []rule{
 		tests: []string{"./e2e -run TestASavingIsMeasuredOrNotClaimed"},
 	},
 	{
+		name:  "tuning: trials that share a machine make no comparison",
+		edits: []edit{{"similarity/reuse/control.go", "	return at.Elastic && d.input", "	return !at.Elastic && d.input"}},
+		tests: []string{"./study -run TestASavingIsClaimedOnASharedMachine", "./e2e -run TestTheDefaultRunsAloneOnASharedMachine"},
+	},
+	{
 		name:  "tuning: a saving is claimed though its interval holds zero",
 		edits: []edit{{"similarity/reuse/control.go", "	if !enough || math.Abs(mean) <= half {", "	if !enough {"}},
 		tests: []string{"./similarity/reuse -run TestAScriptThatIgnoresItsKnobsSavesNothing"},

@@ -112,6 +112,8 @@ func (c *checker) contrast(at string, contrast similarity.Contrast) {
 		c.knob(at+".configuration."+name, name, value)
 	}
 	c.within(at+".neighbours", float64(contrast.Neighbours), 0, maxNeighbours)
+	c.within(at+".before", float64(contrast.Before), 0, maxCount)
+	c.within(at+".after", float64(contrast.After), 0, maxCount)
 	c.within(at+".log_seconds", contrast.LogSeconds, -maxLog, maxLog)
 	c.within(at+".log_joules", contrast.LogJoules, -maxLog, maxLog)
 	c.within(at+".default_log_seconds", contrast.DefaultLogSeconds, -maxLog, maxLog)
@@ -156,6 +158,9 @@ func (c *checker) cell(at string, cell similarity.Cell) {
 	}
 	if cell.Compared != nil {
 		c.compared(at+".compared", *cell.Compared)
+	}
+	if cell.ComparedAlone != nil {
+		c.compared(at+".compared_alone", *cell.ComparedAlone)
 	}
 	for _, one := range []struct {
 		name        string

@@ -26,9 +26,9 @@ const (
 	// comparisons are not worth their epochs; sharpPart that in parts of the mean.
 	sharp     = 0.02
 	sharpPart = 0.2
-	// steady is by how much the logarithm of an epoch's cost may change within a run by
-	// itself: it widens intervals of epochs that did not alternate.
-	steady = 0.02
+	// farthest is how many epochs may lie between the default's and one that it is
+	// compared with, where another trial has to end, or to start, between them.
+	farthest = 2
 )
 
 // contrasted is the record with the epoch in the comparison that is being made, if
@@ -40,69 +40,113 @@ func contrasted(record similarity.Record, epoch Epoch) similarity.Record {
 		return record
 	}
 	record.Contrast = nil
+	next := *pending
 	seconds, joules := math.Log(max(least, epoch.Seconds)), math.Log(max(least, epoch.Joules))
-	useful := epoch.Timed && !epoch.First && epoch.Seconds > 0 && epoch.Neighbours == pending.Neighbours
-	switch same := epoch.Configuration.Equal(pending.Configuration); {
-	case !pending.Ended && (same || epoch.First): // the default did not run
+	same, useful := epoch.Configuration.Equal(pending.Configuration), epoch.Timed && !epoch.First && epoch.Seconds > 0
+	beside := useful && epoch.Neighbours == pending.Neighbours
+	switch between := pending.Alone && same && !epoch.First; {
+	case pending.Waits && same && beside:
+		next.LogSeconds, next.LogJoules, next.Before = seconds, joules, 0
+		record.Contrast = &next
+	case pending.Waits && between && pending.Before < farthest:
+		next.Before++
+		record.Contrast = &next
+	case !pending.Ended && (same || epoch.First || pending.Waits): // the default did not run
 	case !pending.Ended && epoch.Loads:
 		record.Uncompared++
 		record.Contrast = pending
-	case !pending.Ended && useful:
-		next := *pending
+	case !pending.Ended && useful && (beside && !pending.Alone || epoch.Alone && pending.Alone):
 		next.Ended, next.DefaultLogSeconds, next.DefaultLogJoules = true, seconds, joules
 		record.Contrast = &next
-	case same && useful:
-		one := similarity.Compared{
-			Count:   1,
-			Seconds: pending.DefaultLogSeconds - (pending.LogSeconds+seconds)/2,
-			Joules:  pending.DefaultLogJoules - (pending.LogJoules+joules)/2,
-		}
-		for i, cell := range record.Cells {
-			if cell.Neighbours == epoch.Neighbours && cell.Configuration.Equal(epoch.Configuration) {
-				if cell.Compared != nil {
-					one = cell.Compared.Plus(one)
-				}
-				record.Cells[i].Compared = &one
-			}
-		}
+	case pending.Ended && same && beside:
+		count(record.Cells, *pending, seconds, joules)
+	case pending.Ended && between && pending.After < farthest:
+		next.After++
+		record.Contrast = &next
 	default:
 		record.Uncompared++
 	}
 	return record
 }
 
+// count adds the comparison that ends with an epoch to the cell of its configuration. Where
+// the epochs before and after lie unlike far from the default's, the nearer one weighs more.
+func count(cells []similarity.Cell, of similarity.Contrast, seconds, joules float64) {
+	before, after := float64(of.Before+1), float64(of.After+1)
+	one := similarity.Compared{
+		Count:   1,
+		Seconds: of.DefaultLogSeconds - (after*of.LogSeconds+before*seconds)/(before+after),
+		Joules:  of.DefaultLogJoules - (after*of.LogJoules+before*joules)/(before+after),
+	}
+	for i, cell := range cells {
+		if cell.Neighbours != of.Neighbours || !cell.Configuration.Equal(of.Configuration) {
+			continue
+		}
+		sum := &cells[i].Compared
+		if of.Alone {
+			sum = &cells[i].ComparedAlone
+		}
+		if *sum != nil {
+			one = (*sum).Plus(one)
+		}
+		*sum = &one
+	}
+}
+
 // contrast is the comparison that is being made. It begins one with the default, if that is
 // worth an epoch now; else it is nil. The epoch that has ended is its first part.
 func (d decision) contrast(setting trial.Setting) *similarity.Contrast {
 	epoch, at, standard := d.input.Epoch, d.input.Situation, d.standard()
+	lacks := standard.Demand(at.Machine) > at.Cores // it cannot run now
 	if pending := d.seen.own.Contrast; pending != nil {
-		if !pending.Ended && d.input.Left < 2 {
+		next := *pending
+		next.Waits = pending.Waits && lacks
+		if !next.Ended && d.input.Left < 2 || next.Waits && d.input.Left < 3 || pending.Waits && !next.Configuration.Equal(setting.Configuration) {
 			return nil
 		}
-		return pending
+		return &next
 	}
-	needed := 1
+	needed, waits := 1, 0
 	if d.loads(standard) {
 		needed = 2 // the first of them loads its code
 	}
+	if lacks {
+		waits = 1
+	}
 	settled := setting.Phase == trial.Decided || setting.Phase == trial.Study || setting.Phase == trial.Script || setting.Phase == trial.Similar
 	switch {
-	case !settled || d.input.Left <= needed || !d.lastTimed(epoch):
+	case !settled || d.input.Left <= needed+waits || !d.lastTimed(epoch):
 		return nil
 	case !epoch.Configuration.Equal(setting.Configuration) || epoch.Configuration.Equal(standard):
 		return nil
-	case !d.reachable(standard) || standard.Demand(at.Machine) > at.Cores:
-		return nil // it cannot run now
+	case !d.reachable(standard) || lacks && !d.mayWait(epoch.Configuration):
+		return nil
 	}
-	if mean, half, enough := interval(d.comparisons(epoch.Configuration, epoch.Neighbours), ofSeconds); enough && half <= max(sharp, mean*sharpPart) && d.checked() {
+	log, deviation := d.costOf(standard, lacks)
+	mean, half, enough := interval(d.comparisons(epoch.Configuration, epoch.Neighbours, lacks), ofSeconds)
+	known := half <= max(sharp, mean*sharpPart) || lacks && mean+half <= 0
+	if enough && known && d.checked() || lacks && log+2*deviation <= 0 {
 		return nil
 	}
 	spent, epochs := d.spentOnControl()
-	if count := float64(spent + needed); count > controlShare*float64(epochs) || count*d.costOf(standard) > controlCost*float64(epochs) {
+	price := math.Exp(log)
+	if lacks { // of the machine's time, while its cores wait as well: half an epoch's on average
+		beside := float64(epoch.Neighbours)
+		price = (1+beside)*price - 1 + beside/2
+	}
+	if made := float64(spent + needed); made > controlShare*float64(epochs) || made*price > controlCost*float64(epochs) {
 		return nil
 	}
-	return &similarity.Contrast{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours,
+	return &similarity.Contrast{Configuration: epoch.Configuration, Neighbours: epoch.Neighbours, Alone: lacks, Waits: lacks,
 		LogSeconds: math.Log(max(least, epoch.Seconds)), LogJoules: math.Log(max(least, epoch.Joules))}
+}
+
+// mayWait reports whether the run, which has a part of the machine, may have it all for one
+// epoch: as soon as the only other trial ends. Of several that end one after the other,
+// too many cores would be idle for too long.
+func (d decision) mayWait(configuration system.Configuration) bool {
+	at := d.input.Situation
+	return at.Elastic && d.input.Epoch.Neighbours == 1 && d.standard().Demand(at.Machine) >= at.Machine && configuration.Demand(at.Machine) < at.Machine
 }
 
 // checked reports whether the run's study has made a comparison, or the run other ones: of
@@ -116,72 +160,62 @@ func (d decision) lastTimed(epoch Epoch) bool {
 	return epoch.Timed && !epoch.First && epoch.Seconds > 0
 }
 
-// costOf is how many times as long as now an epoch of the configuration takes.
-func (d decision) costOf(configuration system.Configuration) float64 {
+// costOf is how many times as long as now an epoch of the configuration takes, as a
+// logarithm with its deviation: beside as many others, or alone.
+func (d decision) costOf(configuration system.Configuration, alone bool) (log, deviation float64) {
 	model := probing.Fit(d.grid, d.seen.observations(system.Seconds, d.grid))
-	neighbours := d.input.Epoch.Neighbours
-	log, _ := model.Ratio(probing.Candidate{Configuration: configuration, Neighbours: neighbours},
-		probing.Candidate{Configuration: d.input.Epoch.Configuration, Neighbours: neighbours})
-	return math.Exp(log)
+	present := probing.Candidate{Configuration: d.input.Epoch.Configuration, Neighbours: d.input.Epoch.Neighbours}
+	other := probing.Candidate{Configuration: configuration, Neighbours: present.Neighbours}
+	if alone {
+		other.Neighbours = 0
+	}
+	return model.Ratio(other, present)
 }
 
 // spentOnControl counts the comparisons of the run and its kin, and all their epochs.
 func (d decision) spentOnControl() (comparisons, epochs int) {
 	for record := range d.seen.kin() {
 		comparisons += record.Uncompared
-		if record.Contrast != nil {
+		if record.Contrast != nil && !record.Contrast.Waits {
 			comparisons++
 		}
 		for _, cell := range record.Cells {
 			epochs += cell.Epochs + cell.Firsts
-			if cell.Compared != nil {
-				comparisons += cell.Compared.Count
+			for _, compared := range []*similarity.Compared{cell.Compared, cell.ComparedAlone} {
+				if compared != nil {
+					comparisons += compared.Count
+				}
 			}
 		}
 	}
 	return comparisons, epochs
 }
 
-// control is the setting of the default's epoch in a comparison.
-func (d decision) control(setting trial.Setting) trial.Setting {
+// control is the setting of the default's epoch in a comparison, or of one that waits for it.
+func (d decision) control(setting trial.Setting, waits bool) trial.Setting {
+	if waits {
+		setting.AwaitsControl = true
+		setting.Why += "; the default runs once as soon as the machine is free, so that savings are measured"
+		return setting
+	}
 	setting.Why = fmt.Sprintf("one epoch runs the default, so that what %s saves is measured", shown(setting.Configuration))
 	setting.Configuration, setting.Phase = d.standard(), trial.Control
 	return setting
 }
 
 // comparisons are those of the run and its kin under the configuration beside as many
-// other trials.
-func (d decision) comparisons(configuration system.Configuration, neighbours int) similarity.Compared {
+// other trials: with the default beside as many, or alone.
+func (d decision) comparisons(configuration system.Configuration, neighbours int, alone bool) similarity.Compared {
 	var sum similarity.Compared
 	for record := range d.seen.kin() {
 		for _, cell := range record.Cells {
-			if cell.Compared != nil && cell.Neighbours == neighbours && cell.Configuration.Equal(configuration) {
-				sum = sum.Plus(*cell.Compared)
+			compared := cell.Compared
+			if alone {
+				compared = cell.ComparedAlone
 			}
-		}
-	}
-	return sum
-}
-
-// withinRuns compares a configuration beside others with the default, which takes the
-// whole machine and so cannot run in turn with it: one comparison is of a run, the
-// own one or one of its kin, that was timed under both.
-func (d decision) withinRuns(configuration system.Configuration, neighbours int) similarity.Compared {
-	var sum similarity.Compared
-	for record := range d.seen.kin() {
-		var alone, beside *similarity.Cell
-		for i, cell := range record.Cells {
-			switch {
-			case cell.Epochs == 0:
-			case cell.Neighbours == 0 && cell.Configuration.Equal(d.standard()):
-				alone = &record.Cells[i]
-			case cell.Neighbours == neighbours && cell.Configuration.Equal(configuration):
-				beside = &record.Cells[i]
+			if compared != nil && cell.Neighbours == neighbours && cell.Configuration.Equal(configuration) {
+				sum = sum.Plus(*compared)
 			}
-		}
-		if alone != nil && beside != nil {
-			sum = sum.Plus(similarity.Compared{Count: 1,
-				Seconds: alone.LogSeconds - beside.LogSeconds + math.Log(float64(1+neighbours)), Joules: alone.LogJoules - beside.LogJoules})
 		}
 	}
 	return sum
@@ -211,23 +245,30 @@ func interval(of similarity.Compared, take quantity) (mean, half float64, enough
 // comparisons of the two; nil where no difference was measured. Of a configuration
 // that was only probed, what it surely cost counts: by the model, where the interval
 // does not hold zero. Epochs that loaded code were not compared, and save nothing.
+// Beside others that leave the default no room, an epoch's seconds are compared with those
+// that the default takes alone. The machine gains more than that difference, as the others
+// ran as well: what that is worth, and in joules, is not claimed.
 func (d decision) saved() *trial.Saving {
 	epoch, standard := d.input.Epoch, d.standard()
 	if epoch.Seconds <= 0 || epoch.Loads || epoch.Configuration.Equal(standard) {
 		return nil
 	}
-	found, drift := d.comparisons(epoch.Configuration, epoch.Neighbours), 0.0
-	if epoch.Neighbours > 0 && d.input.Situation.Elastic {
-		found, drift = d.withinRuns(epoch.Configuration, epoch.Neighbours), steady
-	}
-	seconds, joules := compare(found, ofSeconds, drift), compare(found, ofJoules, drift)
-	if found.Count < leastCompared && d.input.Planned.Phase == trial.Probing {
+	found, share := d.comparisons(epoch.Configuration, epoch.Neighbours, false), float64(1+epoch.Neighbours)
+	seconds, joules := compare(found, ofSeconds), compare(found, ofJoules)
+	switch {
+	case found.Count >= leastCompared:
+	case d.input.Planned.Phase == trial.Probing:
 		seconds, joules = d.lost(system.Seconds), d.lost(system.Joules)
+	case epoch.Neighbours > 0 && d.input.Situation.Elastic:
+		seconds, share = compare(d.comparisons(epoch.Configuration, epoch.Neighbours, true), ofSeconds), 1
+		if seconds.mean < 0 {
+			seconds = difference{} // others gained by it
+		}
 	}
 	if seconds == (difference{}) && joules == (difference{}) {
 		return nil
 	}
-	time := seconds.of(epoch.Seconds / float64(1+epoch.Neighbours))
+	time := seconds.of(epoch.Seconds / share)
 	energy := joules.of(epoch.Joules)
 	return &trial.Saving{Seconds: time[1], SecondsLow: &time[0], SecondsHigh: &time[2], Joules: energy[1], JoulesLow: &energy[0], JoulesHigh: &energy[2]}
 }
@@ -245,9 +286,8 @@ func (d difference) of(cost float64) (bounds [3]trial.Float) {
 	return bounds
 }
 
-func compare(found similarity.Compared, take quantity, drift float64) difference {
+func compare(found similarity.Compared, take quantity) difference {
 	mean, half, enough := interval(found, take)
-	half += drift
 	if !enough || math.Abs(mean) <= half {
 		return difference{}
 	}

@@ -110,8 +110,10 @@ func Decide(memory *similarity.Memory, q Input) Result {
 	d := newDecision(memory, q, result.Record)
 	d.drifted = result.Drifted
 	result.Setting = d.setting()
-	if result.Record.Contrast = d.contrast(result.Setting); result.Record.Contrast != nil && !result.Record.Contrast.Ended {
-		result.Setting = d.control(result.Setting)
+	result.Setting.AwaitsControl = false
+	result.Record.Contrast = d.contrast(result.Setting)
+	if pending := result.Record.Contrast; pending != nil && !pending.Ended {
+		result.Setting = d.control(result.Setting, pending.Waits)
 	}
 	result.Saved = d.saved()
 	return result

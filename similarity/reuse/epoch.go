@@ -19,6 +19,8 @@ type Epoch struct {
 	Configuration system.Configuration
 	// Neighbours is how many other trials the machine ran meanwhile.
 	Neighbours int
+	// Alone says that it ran none at any time of the epoch.
+	Alone bool
 	// First says that it is the first one after a start, and warms up. Timed says
 	// that its time is that of training alone: of a first one that is known only
 	// where the script says when its training begins.

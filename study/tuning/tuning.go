@@ -170,6 +170,7 @@ func (s Study) Begin(known *groundtruth.Machine, t trial.Trial, here allocator.S
 	grid := settings.Grid(run.Constants, run.Situation.Machine)
 	if before := t.Setting; before != nil && settled(before.Phase) && !nearer(setting.Phase) && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
 		again := *before // it was found on another type of machine
+		again.AwaitsControl = false
 		again.Configuration = reuse.Fit(before.Configuration, grid, run.Situation)
 		return &again
 	}
@@ -268,11 +269,14 @@ func (s Study) inForce(t trial.Trial, report protocol.Report) map[string]space.V
 	return configuration
 }
 
+// alone is on average beside fewer other trials than this: none, but for the clock.
+const alone = 0.02
+
 // epochOf is the epoch as advice sees it. A first epoch is timed and profiled
 // only where its start is known to be left out.
 func (s Study) epochOf(t trial.Trial, report protocol.Report, configuration system.Configuration, first bool) reuse.Epoch {
 	epoch := reuse.Epoch{
-		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), First: first, Timed: !first || report.SetupSeconds > 0,
+		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), Alone: report.Neighbours < alone, First: first, Timed: !first || report.SetupSeconds > 0,
 		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
 	}
 	if report.Energy != nil {
@@ -299,10 +303,14 @@ func held(t trial.Trial, inForce system.Configuration, first bool) []string {
 }
 
 // Occupies is how many cores the trial keeps busy on a machine with that many;
-// 0 for all of them, or for its part of it where it shares a GPU.
+// 0 for all of them, or for its part of it where it shares a GPU. Where it waits to run
+// alone, the cores that become free are its own.
 func (s Study) Occupies(t trial.Trial, machine int) int {
-	if t.Setting == nil {
+	switch {
+	case t.Setting == nil:
 		return s.Demands(max(1, machine))
+	case t.Setting.AwaitsControl:
+		return 0
 	}
 	configuration := system.Configuration(t.Setting.Configuration)
 	if machine <= 0 {

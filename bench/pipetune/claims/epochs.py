@@ -1,12 +1,14 @@
 """Trains nothing, in a known way: what its epochs do with their threads is named by --kind.
 
 As a study's command it runs trials. With --pairs it is the control of what a study claimed: it runs
-epochs with two numbers of threads in turn, by itself, and prints the seconds of each as JSON.
+epochs with two numbers of threads in turn, by itself, and prints the seconds of each as JSON. With
+--beside those with the second number run while another process trains with that number as well.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import subprocess
@@ -90,14 +92,23 @@ KINDS: dict[str, Callable[[int], None]] = {
 }
 
 
-def compare(epoch: Callable[[int], None], pairs: int, threads: list[int]) -> None:
+def compare(epoch: Callable[[int], None], pairs: int, threads: list[int], kind: str, beside: bool) -> None:
     seconds: dict[int, list[float]] = {count: [] for count in threads}
     epoch(threads[0])
     for _ in range(pairs):
         for count in threads:
-            began = time.perf_counter()
-            epoch(count)
-            seconds[count].append(time.perf_counter() - began)
+            with contextlib.ExitStack() as ending:
+                if beside and count == threads[1]:
+                    other = subprocess.Popen(
+                        [sys.executable, __file__, "--kind", kind, "--endless", str(count)], stdout=subprocess.PIPE
+                    )
+                    ending.callback(other.wait)
+                    ending.callback(other.kill)
+                    assert other.stdout is not None
+                    other.stdout.readline()  # it trains
+                began = time.perf_counter()
+                epoch(count)
+                seconds[count].append(time.perf_counter() - began)
     print(json.dumps({"first": seconds[threads[0]], "second": seconds[threads[1]]}))
 
 
@@ -115,9 +126,15 @@ def main() -> None:
     parser.add_argument("--kind", choices=sorted(KINDS), required=True)
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--threads", type=int, nargs=2, default=[2, 1])
+    parser.add_argument("--beside", action="store_true")
+    parser.add_argument("--endless", type=int, default=0)
     options = parser.parse_args()
-    if options.pairs > 0:
-        compare(KINDS[options.kind], options.pairs, options.threads)
+    if options.endless > 0:
+        print("begins", flush=True)
+        while True:
+            KINDS[options.kind](options.endless)
+    elif options.pairs > 0:
+        compare(KINDS[options.kind], options.pairs, options.threads, options.kind, options.beside)
     else:
         study(KINDS[options.kind])
 

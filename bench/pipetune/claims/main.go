@@ -275,10 +275,14 @@ func (o *outcome) read(reports []trial.Report) (threads int64) {
 	return threads
 }
 
-// control runs the default and the chosen number of threads in turn.
+// control runs the default and the chosen number of threads in turn, the latter beside
+// another process where the study's trials shared the machine.
 func (o options) control(ctx context.Context, k kind, threads int64) (*saving, error) {
-	out, err := exec.CommandContext(ctx, o.python, "bench/pipetune/claims/epochs.py", "--kind", k.name,
-		"--pairs", strconv.Itoa(o.pairs), "--threads", "2", strconv.FormatInt(threads, 10)).Output()
+	arguments := []string{"bench/pipetune/claims/epochs.py", "--kind", k.name, "--pairs", strconv.Itoa(o.pairs), "--threads", "2", strconv.FormatInt(threads, 10)}
+	if o.slots == "auto" {
+		arguments = append(arguments, "--beside")
+	}
+	out, err := exec.CommandContext(ctx, o.python, arguments...).Output()
 	if err != nil {
 		return nil, err
 	}
