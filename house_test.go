@@ -172,6 +172,7 @@ var mayImport = map[string][]string{
 	"web/ui":                         {"web/compress"},
 	"clients/rest":                   {"internal/protocol/crew", "internal/problem", "inference_emu", "similarity", "internal/protocol", "budget", "trial", "study/definition", "study/hook", "study/access", "web/certificate"},
 	"clients/go":                     {}, // a module of its own, for strangers: nothing of the server's
+	"clients/go/goptunatandem":       {"clients/go"},
 	"clients/go/internal/servertest": {},
 	"store/importer":                 {"internal/problem", "internal/protocol", "trial", "study/space", "study/definition"},
 	"internal/effort":                {},
@@ -320,6 +321,7 @@ var impure = []string{"net", "net/http", "os", "os/exec", "database/sql", "sysca
 
 // doors names the one package through which each foreign module enters.
 var doors = map[string][]string{
+	"github.com/c-bata/goptuna":        {"bench/search", "clients/go/goptunatandem"},
 	"github.com/danielgtaylor/huma/v2": {"web/api", "web/openapi"},
 	"github.com/expr-lang/expr":        {"study/objective"},
 	"github.com/go-chi/chi/v5":         {"web/api"},

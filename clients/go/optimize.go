@@ -181,7 +181,8 @@ const recordTries = 20
 
 // Record makes a result a finished trial of the study, and returns the trial's number.
 // The study trains each trial in one go: Epochs is 1, or Search has "promotion": "none".
-// A result that does not fit the space is an *Error with the code Invalid.
+// A result that does not fit the space is an *Error with the code Invalid. Another trial
+// that it is given meanwhile is kept, under this context, for the next call of Ask.
 func (s *Study) Record(ctx context.Context, result Result) (int, error) {
 	trial, err := s.enqueued(ctx, result.Params)
 	if err != nil {
