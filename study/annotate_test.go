@@ -54,11 +54,11 @@ func TestAnnotationsOutliveEverything(t *testing.T) {
 		}
 		w.replays(w.view(created.ID))
 
-		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Find: "tag:Odd"})
+		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Query: "tags = odd"})
 		if err != nil || page.Total != 1 || page.Trials[0].Number != lease.Number {
 			t.Errorf("%d trials have the tag: %v", page.Total, err)
 		}
-		if page, err = w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Find: "tag:od"}); err != nil || page.Total != 0 {
+		if page, err = w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Query: "tags = od"}); err != nil || page.Total != 0 {
 			t.Errorf("%d trials have a part of the tag: %v", page.Total, err)
 		}
 		events, err := w.service.Events(w.ctx, created.ID, 0, 1000)

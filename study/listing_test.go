@@ -159,17 +159,17 @@ func TestTrialsAreFoundByTheirWords(t *testing.T) {
 			query protocol.TrialQuery
 			want  string
 		}{
-			{protocol.TrialQuery{Find: "#3"}, "3"},
-			{protocol.TrialQuery{Find: "#33"}, ""}, {protocol.TrialQuery{Find: "FAILED"}, "4"}, {protocol.TrialQuery{Find: "x=" + x}, "3"},
-			{protocol.TrialQuery{Find: "  completed  #2 "}, "2"}, {protocol.TrialQuery{Find: "worker-1 leased"}, "5"},
-			{protocol.TrialQuery{Find: "=" + x}, ""}, // the start of a parameter's name is missing
+			{protocol.TrialQuery{Query: "FAILED"}, "4"}, {protocol.TrialQuery{Query: x}, "3"}, {protocol.TrialQuery{Query: "x = " + x}, "3"},
+			{protocol.TrialQuery{Query: "  completed  and number = 2 "}, "2"}, {protocol.TrialQuery{Query: "worker-1 leased"}, "5"},
+			{protocol.TrialQuery{Query: "not completed and (failed or leased) order by number desc"}, "5 4"},
+			{protocol.TrialQuery{Query: "completed failed"}, ""}, {protocol.TrialQuery{Query: `"=` + x + `"`}, "3"},
 			{protocol.TrialQuery{States: []trial.State{trial.Failed, trial.Leased}}, "4 5"},
 		} {
 			if got := w.listed(created.ID, one.query); got != one.want {
 				t.Errorf("%+v finds %s, want %s", one.query, got, one.want)
 			}
 		}
-		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Find: "completed", Limit: 2, Offset: 3})
+		page, err := w.service.Trials(w.ctx, created.ID, protocol.TrialQuery{Query: "completed", Limit: 2, Offset: 3})
 		if err != nil || page.Total != 4 || page.All != 6 || len(page.Trials) != 1 || page.Trials[0].Number != 1 || page.Trials[0].Rank != 4 {
 			t.Errorf("the last page: %+v, %v", page, err)
 		}
@@ -248,7 +248,7 @@ func BenchmarkTrials(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, query := range map[string]protocol.TrialQuery{"rank": {}, "parameter": {Sort: "params.x"}, "find": {Find: "x=0.1"}} {
+	for name, query := range map[string]protocol.TrialQuery{"rank": {}, "parameter": {Sort: "params.x"}, "words": {Query: "0.1"}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := service.Trials(ctx, created.ID, query); err != nil {

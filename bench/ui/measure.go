@@ -118,7 +118,7 @@ func (m *measuring) questions() error {
 		{"sort by a parameter", `window.head("dropout").click()`, `window.head("dropout").click()`},
 		{"sort by the objective", `window.head("accuracy").click()`, `window.head("accuracy").click()`},
 		{"turn the page", `document.querySelector("#pager button:last-child").click()`, `document.querySelector("#pager button:last-child").click()`},
-		{"find a parameter's value", `window.write("filter-text", "optimizer=sgd", "input")`, `window.write("filter-text", "optimizer=adam", "input")`},
+		{"find a parameter's value", `window.write("filter-query", "optimizer = sgd", "change")`, `window.write("filter-query", "optimizer = adam", "change")`},
 		{"choose a state", `window.write("filter-state", "paused", "change")`, `window.write("filter-state", "", "change")`},
 	} {
 		var times []float64

@@ -87,9 +87,9 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"POST /api/v1/ground-truth":                                           func(c *rest.Client) error { return failure(c.ImportGroundTruth(ctx, protocol.GroundTruth{})) },
 		"DELETE /api/v1/ground-truth?machine=x":                               func(c *rest.Client) error { return failure(c.ForgetGroundTruth(ctx, "x")) },
 		"DELETE /api/v1/ground-truth?all=true":                                func(c *rest.Client) error { return failure(c.ForgetGroundTruth(ctx, "")) },
-		"GET /api/v1/studies/x/trials?find=%2312+adam&limit=5&offset=9&order=desc&rung=2&sort=value&state=paused%2Crunning": func(c *rest.Client) error {
+		"GET /api/v1/studies/x/trials?limit=5&offset=9&order=desc&query=adam&rung=2&sort=value&state=paused%2Crunning": func(c *rest.Client) error {
 			return failure(c.Trials(ctx, "x", protocol.TrialQuery{
-				States: []trial.State{trial.Paused, trial.Running}, Rung: &rung, Sort: "value", Find: "#12 adam", Descending: true, Limit: 5, Offset: 9}))
+				States: []trial.State{trial.Paused, trial.Running}, Rung: &rung, Sort: "value", Query: "adam", Descending: true, Limit: 5, Offset: 9}))
 		},
 	} {
 		s := &server{t: t, answer: always(200, "{}")}

@@ -24,9 +24,6 @@ func (c StudyCalls) Trials(ctx context.Context, study string, query protocol.Tri
 	if query.Rung != nil {
 		values.Set("rung", strconv.Itoa(*query.Rung))
 	}
-	if query.Find != "" {
-		values.Set("find", query.Find)
-	}
 	if query.Query != "" {
 		values.Set("query", query.Query)
 	}

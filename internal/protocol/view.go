@@ -36,10 +36,6 @@ type TrialQuery struct {
 	States []trial.State
 	// Rung, if set, keeps only trials measured or training at the rung.
 	Rung *int
-	// Find keeps only trials that have every word, upper or lower case: "#12" is a
-	// trial's number, "batch_size=64" the start of a parameter's value, anything
-	// else a part of a parameter, state, origin, worker, host or reason.
-	Find string
 	// Query chooses and orders, as package query describes. Sort goes before its order.
 	Query string
 	// Sort is a column: "rank" (default: the highest measured rung first, then the

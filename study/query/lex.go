@@ -41,7 +41,7 @@ var signs = []string{"==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", ","}
 // instead has what to write for what other languages write.
 var instead = map[rune]string{
 	'&': "write and", '|': "write or", '!': "write not or !=", '~': "write contains", '*': "there is no arithmetic: compare a field with a value",
-	'`': `write a name or a text in quotes: "weight decay"`,
+	'`': `write a name or a text in quotes: "weight decay"`, '#': "write number = 12",
 }
 
 // fault is an error at a token; the message goes on from the token's place.

@@ -12,7 +12,8 @@ import (
 
 // Parse reads a query over rows with the fields. The error of fields is the end of
 // a sentence that begins with the name. That of Parse is [problem.Invalid] and has
-// the place, the token and what to write. An empty query takes all rows.
+// the place, the token and what to write. An empty query takes all rows. The field
+// without a name has the texts in which plain words are found.
 func Parse[R any](text string, fields func(name string) (Field[R], error)) (Query[R], error) {
 	list, err := tokens(text)
 	if err != nil {
@@ -167,9 +168,12 @@ func (p *parser[R]) field() (Field[R], error) {
 	return field, nil
 }
 
-// test reads the comparison of a field.
+// test reads the comparison of a field, or plain words.
 func (p *parser[R]) test() (func(R) bool, error) {
 	name := p.next()
+	if p.plain() {
+		return p.words()
+	}
 	field, err := p.field()
 	if err != nil {
 		return nil, err

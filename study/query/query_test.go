@@ -48,6 +48,9 @@ func fields(name string) (query.Field[row], error) {
 		"state": text("state", "failed", "completed", "paused"), "worker": text("worker"), "seconds": seconds, "batch": batch,
 		"tags": {Of: func(r row) query.Value { return query.Text(strings.Join(r.tags, " ")) }, List: func(r row) []string { return r.tags }, Texts: true},
 	}
+	if name == "" {
+		return query.Field[row]{List: func(r row) []string { return append(r.tags, r.texts["state"], r.texts["worker"]) }}, nil
+	}
 	field, ok := known[name]
 	if !ok {
 		return field, errors.New("is no field: " + query.Meant(name, []string{"number", "lr", "loss"}))
@@ -83,6 +86,10 @@ func TestQueriesChooseAndOrder(t *testing.T) {
 		"":                                      "0 1 2 3 4",
 		" \t\n":                                 "0 1 2 3 4",
 		"state = failed":                        "1 2",
+		"failed":                                "1 2",
+		"Fail gpu-2":                            "1",
+		"not odd and (gpu or 'keep me')":        "0",
+		"FAILED order by number desc limit 1":   "2",
 		"STATE = failed":                        "", // see below
 		"where state == 'failed'":               "1 2",
 		"state != failed and lr > 0.01":         "0 4",

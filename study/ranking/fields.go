@@ -23,6 +23,9 @@ func fieldsOf(now journal.View) func(name string) (query.Field[Place], error) {
 		if field, ok := plainFields[name]; ok {
 			return field, nil
 		}
+		if name == "" {
+			return query.Field[Place]{List: textsOf}, nil
+		}
 		bare, explicit := strings.CutPrefix(name, "params.")
 		if parameter, ok := def.Space.Parameter(bare); ok {
 			return parameterField(parameter), nil
@@ -41,6 +44,15 @@ func fieldsOf(now journal.View) func(name string) (query.Field[Place], error) {
 		}
 		return query.Field[Place]{}, fmt.Errorf("is no field of study %s, and no trial has reported it: %s", def.Name, query.Meant(name, namesOf(now)))
 	}
+}
+
+// textsOf are the texts of a trial in which plain words are found.
+func textsOf(p Place) []string {
+	texts := append([]string{string(p.trial.State), p.trial.Origin, p.trial.Worker, p.trial.Host, p.trial.Reason}, p.trial.Tags...)
+	for name, value := range p.trial.Configuration {
+		texts = append(texts, name+"="+value.String())
+	}
+	return texts
 }
 
 // namesOf are the names that fieldsOf finds, those of the study first.

@@ -30,7 +30,7 @@ func TestAnnotations(t *testing.T) {
 	if seen, err := viewer.Study(ctx, "small"); err != nil || !slices.Equal(seen.Tags, []string{"paper"}) {
 		t.Errorf("%q: %v", seen.Tags, err)
 	}
-	if page, err := viewer.Trials(ctx, "small", protocol.TrialQuery{Find: "tag:Odd"}); err != nil || page.Total != 1 || page.Trials[0].Note != note {
+	if page, err := viewer.Trials(ctx, "small", protocol.TrialQuery{Query: "tags = odd"}); err != nil || page.Total != 1 || page.Trials[0].Note != note {
 		t.Errorf("%+v: %v", page, err)
 	}
 	if _, err := viewer.AnnotateStudy(ctx, "small", trial.Amendment{AddTags: []string{"x"}}); !problem.Is(err, problem.Forbidden) {

@@ -12,7 +12,6 @@ type trialsInput struct {
 	StudyRef
 	State  []trial.State `query:"state" doc:"only trials in one of these states, separated by commas"`
 	Rung   int           `query:"rung" default:"-1" minimum:"-1" doc:"only trials at this rung; -1: at any"`
-	Find   string        `query:"find" maxLength:"500" doc:"only trials that have every word: #12 is a number, batch_size=64 the start of a parameter's value, tag:odd a tag, anything else a part of a parameter, tag, state, origin, worker, host or reason"`
 	Query  string        `query:"query" maxLength:"2000" doc:"only trials that a query such as state = failed and lr > 0.01 order by loss desc limit 20 chooses, in its order: see docs/queries.md"`
 	Sort   string        `query:"sort" maxLength:"200" default:"rank" doc:"a column: rank, number, state, value (value.1: of the second objective), violation, rung, budget, latest, epochs, seconds, joules, params.NAME or a field of queries; rank keeps the order of the query"`
 	Order  string        `query:"order" enum:"asc,desc" default:"asc" doc:"NaN sorts after every value in both directions, and trials without a value last"`
@@ -22,7 +21,7 @@ type trialsInput struct {
 
 func (s trialAPI) listTrials(ctx context.Context, input *trialsInput) (*jsonAnswer[protocol.TrialPage], error) {
 	query := protocol.TrialQuery{
-		States: input.State, Find: input.Find, Query: input.Query, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
+		States: input.State, Query: input.Query, Sort: input.Sort, Descending: input.Order == "desc", Limit: input.Limit, Offset: input.Offset,
 	}
 	if input.Rung >= 0 {
 		query.Rung = &input.Rung

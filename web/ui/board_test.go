@@ -136,12 +136,12 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 	p.see(boardNumbers, "0 1 3")
 	ask("")
 	p.see("location.search", "")
-	p.fill("#filter-text", "paper")
+	ask("PAPER")
 	p.see(boardNumbers, "4") // the reason of its failure
-	p.fill("#filter-text", "#3")
+	ask("number = 3")
 	p.see(boardNumbers, "3")
 	p.seeText("#pager", "1 trial (6 in all)")
-	p.do(chromedp.SendKeys(chromedp.CSS("#filter-text"), "33"))
+	p.do(chromedp.SendKeys(chromedp.CSS("#filter-query"), "33"+kb.Enter))
 	p.seeText("#board-empty", "No trial matches")
 	p.quiet()
 	p = s.enter(browser, "/studies/small?query=los+%3E+0.42") // a wrong one, in the address
@@ -198,7 +198,8 @@ func tryGallery(_ *testing.T, s *stage, browser context.Context) {
 	p.choose("#filter-state", "failed")
 	p.seeText("#pager", "8 trials (300 in all)")
 	p.choose("#filter-state", "")
-	p.fill("#filter-text", "model=linear")
+	p.fill("#filter-query", "model = linear")
+	p.do(chromedp.SendKeys(chromedp.CSS("#filter-query"), kb.Enter))
 	// A linear model has a penalty, and neither a depth nor a shrinkage.
 	p.see(`[...new Set([...document.querySelectorAll("#board tbody tr")].map(row => [5, 6, 7, 8].map(at => row.cells[at].textContent === "–").join(" ")))]`,
 		[]string{"false true true false"})

@@ -242,7 +242,7 @@ func tryAnnotate(t *testing.T, s *stage, browser context.Context) {
 		t.Errorf("%q: %v", detail.Trial.Tags, err)
 	}
 
-	p.visit("/studies/small?find=tag:odd")
+	p.visit("/studies/small?query=tags+%3D+odd")
 	p.see(`[...document.querySelectorAll("#board tbody tr")].map(row => row.dataset.number)`, []string{"1"})
 	p.see(`[...document.querySelectorAll('tr[data-number="1"] .tag')].map(tag => tag.textContent)`, []string{"best", "odd"})
 	// What somebody else writes is shown without a reload.

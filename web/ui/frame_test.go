@@ -55,9 +55,9 @@ func tryKeys(_ *testing.T, s *stage, browser context.Context) {
 	p.key("k")
 	p.see("document.activeElement.textContent", "#1")
 	p.key("/")
-	p.see("document.activeElement.id", "filter-text")
+	p.see("document.activeElement.id", "filter-query")
 	p.key("j") // is text now
-	p.see(`document.getElementById("filter-text").value`, "j")
+	p.see(`document.getElementById("filter-query").value`, "j")
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.key("?")
 	p.seeText("dialog", "find in the list")

@@ -75,7 +75,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#probes"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},
 		{"/compare?study=" + url.QueryEscape(hostile), "#winners"}, {"/compare?study=evil&study=" + url.QueryEscape(hostile+"no"), "#picked"},
 		{"/impact?study=" + url.QueryEscape(hostile), "#maps"}, {address + "/edge", "#study-link"},
-		{address + "?find=" + url.QueryEscape(hostile), "#board"},
+		{address + "?query=" + url.QueryEscape(hostile), "#board"},
 	} {
 		p.visit(page.path)
 		p.seeText(page.at, hostile)

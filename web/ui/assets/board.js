@@ -21,13 +21,13 @@ const redraw = 100;
 export function asked(search) {
   const from = new URLSearchParams(search);
   const page = Math.max(0, (Number.parseInt(from.get("page"), 10) || 1) - 1);
-  return queryOf({ find: (from.get("find") ?? "").trim(), query: (from.get("query") ?? "").trim(), state: from.get("state") ?? "", rung: from.get("rung") ?? "" },
+  return queryOf({ query: (from.get("query") ?? "").trim(), state: from.get("state") ?? "", rung: from.get("rung") ?? "" },
     from.get("sort") ?? "rank", from.get("order") === "desc" ? "desc" : "asc", page);
 }
 
-function queryOf({ find, query: chosen, state, rung }, sort, order, page) {
+function queryOf({ query: chosen, state, rung }, sort, order, page) {
   const query = new URLSearchParams({ sort, order, limit: pageSize, offset: page * pageSize });
-  for (const [name, value] of Object.entries({ find, query: chosen, rung, state: state === "active" ? "queued,leased,running" : state })) if (value !== "") query.set(name, value);
+  for (const [name, value] of Object.entries({ query: chosen, rung, state: state === "active" ? "queued,leased,running" : state })) if (value !== "") query.set(name, value);
   return "?" + query;
 }
 

@@ -1,14 +1,13 @@
 // Which trials the leaderboard shows. The choice is kept in the address, so
 // that it survives a reload and can be sent to somebody.
-import { byId, make, setText, show, throttled } from "./dom.js";
+import { byId, make, setText, show } from "./dom.js";
 import { budget } from "./format.js";
 import { states } from "./trials.js";
 
 export class Filter {
-  /** changed() is called after each change; its promise is waited for while somebody types. */
+  /** changed() is called after each change. */
   constructor(study, changed) {
     const asked = new URLSearchParams(location.search);
-    this.text = byId("filter-text");
     this.query = byId("filter-query");
     this.wrong = ""; // the query that the server refused last
     this.state = byId("filter-state");
@@ -22,13 +21,11 @@ export class Filter {
       make("option", { value: "" }, "All rungs"),
       ...study.rungs.map((rung) => make("option", { value: String(rung.index) }, `Rung ${rung.index}: ${budget(rung.budget, true)}`)),
     );
-    this.text.value = asked.get("find") ?? "";
     this.query.value = asked.get("query") ?? "";
     this.state.value = asked.get("state") ?? "";
     this.rung.value = asked.get("rung") ?? "";
     // A value from an old address that no option has selects nothing at all.
     for (const list of [this.state, this.rung]) if (list.selectedIndex < 0) list.value = "";
-    this.text.addEventListener("input", throttled(150, changed));
     for (const done of ["change", "search"]) { // not while it is typed: half a query is wrong
       this.query.addEventListener(done, () => {
         this.refuse(null);
@@ -41,16 +38,16 @@ export class Filter {
   }
 
   get active() {
-    return this.text.value.trim() !== "" || this.query.value.trim() !== "" || this.state.value !== "" || this.rung.value !== "";
+    return this.query.value.trim() !== "" || this.state.value !== "" || this.rung.value !== "";
   }
 
   clear() {
-    this.text.value = this.query.value = this.state.value = this.rung.value = "";
+    this.query.value = this.state.value = this.rung.value = "";
   }
 
   /** What goes into the address. */
   parameters() {
-    return { find: this.text.value.trim(), query: this.query.value.trim(), state: this.state.value, rung: this.rung.value };
+    return { query: this.query.value.trim(), state: this.state.value, rung: this.rung.value };
   }
 
   /** What is asked of the server: a query that it refused is left out. */

@@ -2,7 +2,7 @@
 import { byId, make } from "./dom.js";
 
 const keys = {
-  "/": ["find in the list", () => focusOn(byId("filter-text") ?? byId("find"))],
+  "/": ["find in the list", () => focusOn(byId("filter-query") ?? byId("find"))],
   j: ["next row", () => step(1)],
   k: ["row before", () => step(-1)],
   n: ["next trial", () => follow(byId("next"))],
