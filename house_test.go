@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"study/search/grid":              {"internal/problem", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/kde":               {"study/space"},
 	"study/search/ladder":            {"internal/problem", "budget", "study/correlation", "study/pareto", "study/space", "trial"},
-	"study/search/prior":             {"study/pareto", "study/search/bohb", "study/search/kde", "study/search/ladder", "study/search/propose", "study/space", "trial"},
+	"study/search/prior":             {"study/correlation", "study/pareto", "study/search/bohb", "study/search/kde", "study/search/ladder", "study/search/propose", "study/space", "trial"},
 	"study/search/promotion":         {"budget", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/propose":           {"study/search/ladder", "study/space"},
 	"study/search/sobol":             {"internal/problem", "study/search/ladder", "study/search/propose", "study/space"},
@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"study/search/tpe":               {"study/search/kde", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/searchtest":        {"internal/problem", "budget", "study/space", "trial", "study/search", "study/search/promotion", "study/search/stopping"},
 	"study/advice":                   {"study/correlation", "study/space"},
-	"study/importance":               {"internal/problem", "study/space"},
+	"study/importance":               {"internal/problem", "study/correlation", "study/space"},
 	"study/objective":                {"internal/problem"},
 	"study/regret":                   {"study/space", "study/surrogate"},
 	"study/surrogate":                {"study/space"},
@@ -337,7 +337,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gorgonia.org":                     {"internal/nn"},
-	"gonum.org/v1/gonum":               {"inference_emu/batching", "internal/regression", "similarity/probing", "study/advice", "study/search/cmaes"},
+	"gonum.org/v1/gonum":               {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes"},
 	"golang.org/x/sys":                 {"profiler", "profiler/perf", "profiler/proc", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests
 	"google.golang.org/protobuf":       {"bench/edgetune/zoo", "inference_emu/onnx/document"}, // one reads models, the other writes them

@@ -5,6 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/tandem-tune/tandem/study/system"
 )
 
@@ -63,29 +67,32 @@ func (m *Memory) Clusters(configuration system.Configuration) []ClusterView {
 	return views
 }
 
-// plane is spanned by two principal components around the mean.
+// plane is spanned by two principal components around the mean, the largest part of
+// each positive.
 type plane struct{ mean, first, second []float64 }
 
 func newPlane(points [][]float64) plane {
 	size := len(points[0])
-	p := plane{mean: make([]float64, size)}
-	for _, point := range points {
-		for i, x := range point {
-			p.mean[i] += x / float64(len(points))
-		}
+	p := plane{make([]float64, size), make([]float64, size), make([]float64, size)}
+	all := mat.NewDense(len(points), size, nil)
+	for i, point := range points {
+		all.SetRow(i, point)
+		floats.AddScaled(p.mean, 1/float64(len(points)), point)
 	}
-	covariance := make([][]float64, size)
-	for i := range covariance {
-		covariance[i] = make([]float64, size)
-		for j := range covariance[i] {
-			for _, point := range points {
-				covariance[i][j] += (point[i] - p.mean[i]) * (point[j] - p.mean[j])
+	var components stat.PC
+	if !components.PrincipalComponents(all, nil) {
+		return p
+	}
+	var directions mat.Dense
+	components.VectorsTo(&directions)
+	for c, into := range [][]float64{p.first, p.second} {
+		if c < len(components.VarsTo(nil)) && components.VarsTo(nil)[c] > 1e-24 {
+			mat.Col(into, c, &directions)
+			if floats.Max(into) < -floats.Min(into) {
+				floats.Scale(-1, into)
 			}
 		}
 	}
-	p.first = principal(covariance)
-	deflate(covariance, p.first)
-	p.second = principal(covariance)
 	return p
 }
 
@@ -95,75 +102,4 @@ func (p plane) place(point []float64) (x, y float64) {
 		y += (point[i] - p.mean[i]) * p.second[i]
 	}
 	return x, y
-}
-
-// principal is the direction of the largest eigenvalue, by powers of the matrix,
-// its largest part positive; 0 where the matrix is.
-func principal(matrix [][]float64) []float64 {
-	const rounds = 200
-	at := 0 // begins with the direction that has most of the variance
-	for i := range matrix {
-		if matrix[i][i] > matrix[at][at] {
-			at = i
-		}
-	}
-	direction := slices.Clone(matrix[at])
-	for range rounds {
-		if !normalize(direction) {
-			return make([]float64, len(matrix))
-		}
-		next := make([]float64, len(matrix))
-		for i, row := range matrix {
-			for j, x := range row {
-				next[i] += x * direction[j]
-			}
-		}
-		direction = next
-	}
-	if !normalize(direction) {
-		return make([]float64, len(matrix))
-	}
-	largest := 0
-	for i, x := range direction {
-		if math.Abs(x) > math.Abs(direction[largest]) {
-			largest = i
-		}
-	}
-	if direction[largest] < 0 {
-		for i := range direction {
-			direction[i] = -direction[i]
-		}
-	}
-	return direction
-}
-
-// normalize makes the length 1; it reports false of what has none to speak of.
-func normalize(direction []float64) bool {
-	length := 0.0
-	for _, x := range direction {
-		length += x * x
-	}
-	length = math.Sqrt(length)
-	if length < 1e-12 {
-		return false
-	}
-	for i := range direction {
-		direction[i] /= length
-	}
-	return true
-}
-
-// deflate takes the direction out of the matrix.
-func deflate(matrix [][]float64, direction []float64) {
-	value := 0.0
-	for i, row := range matrix {
-		for j, x := range row {
-			value += direction[i] * x * direction[j]
-		}
-	}
-	for i, row := range matrix {
-		for j := range row {
-			row[j] -= value * direction[i] * direction[j]
-		}
-	}
 }

@@ -66,10 +66,10 @@ func Between(all []float64, pairs []Pair) (Estimate, bool) {
 // Spearman is Pearson's correlation of the ranks, equal values sharing their
 // mean rank (Spearman 1904). NaN ranks below every number. The answer is NaN
 // when there are fewer than two values or one side is constant.
-func Spearman(x, y []float64) float64 { return pearson(ranks(x), ranks(y)) }
+func Spearman(x, y []float64) float64 { return pearson(Ranks(x), Ranks(y)) }
 
-// ranks counts from 1, the smallest first.
-func ranks(values []float64) []float64 {
+// Ranks counts from 1, the smallest first, equal values sharing their mean rank.
+func Ranks(values []float64) []float64 {
 	order := make([]int, len(values))
 	for i := range order {
 		order[i] = i

@@ -1,11 +1,11 @@
 package importance
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/study/correlation"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -125,7 +125,7 @@ func Chances(s space.Space, observations []Observation) []float64 {
 				coordinates, scores = append(coordinates, point[d]), append(scores, observations[i].Score)
 			}
 		}
-		chances[d] = chanceOf(grouped(dimension, coordinates), ranks(scores))
+		chances[d] = chanceOf(grouped(dimension, coordinates), correlation.Ranks(scores))
 	}
 	return chances
 }
@@ -146,28 +146,6 @@ func grouped(dimension space.Dimension, coordinates []float64) []int {
 		groups[i] = at * levels / max(1, len(sorted))
 	}
 	return groups
-}
-
-// ranks are the places of the scores, the mean of them where several are equal;
-// NaN is the lowest.
-func ranks(scores []float64) []float64 {
-	order := make([]int, len(scores))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
-	places := make([]float64, len(scores))
-	for first := 0; first < len(order); {
-		last := first
-		for last+1 < len(order) && cmp.Compare(scores[order[last+1]], scores[order[first]]) == 0 {
-			last++
-		}
-		for i := first; i <= last; i++ {
-			places[order[i]] = float64(first+last) / 2
-		}
-		first = last + 1
-	}
-	return places
 }
 
 // chanceOf is the share of random orders in which the groups differ at least as
@@ -193,7 +171,7 @@ func chanceOf(groups []int, places []float64) float64 {
 func apart(groups []int, places []float64) float64 {
 	last := slices.Max(groups)
 	sums, counts := make([]float64, last+1), make([]float64, last+1)
-	middle := float64(len(places)-1) / 2
+	middle := float64(len(places)+1) / 2
 	for i, group := range groups {
 		sums[group] += places[i] - middle
 		counts[group]++

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/study/correlation"
 	"github.com/tandem-tune/tandem/study/pareto"
 	"github.com/tandem-tune/tandem/study/search/bohb"
 	"github.com/tandem-tune/tandem/study/search/kde"
@@ -190,7 +191,10 @@ func (s *source) agreement(h *ladder.History) float64 {
 			ours[i] = ours[i-1] - 1
 		}
 	}
-	s.agreed, s.agreedAt, s.agreedWith = spearman(ours, theirs), at, n
+	s.agreed, s.agreedAt, s.agreedWith = correlation.Spearman(ours, theirs), at, n
+	if math.IsNaN(s.agreed) { // all are equal
+		s.agreed = 0
+	}
 	return s.agreed
 }
 
@@ -208,50 +212,4 @@ func (s *source) reason(h *ladder.History) string {
 	at, n := testRung(h)
 	return fmt.Sprintf("drawn from the model of %d results of %s, which agrees with %d results of ours at rung %d (rank correlation %.2f)",
 		s.fitted, s.name, n, at, s.agreement(h))
-}
-
-// spearman is the rank correlation of two lists, equal values sharing the mean
-// of their ranks; 0 if one of them has equal values only.
-func spearman(x, y []float64) float64 {
-	a, b := sharedRanks(x), sharedRanks(y)
-	mean := float64(len(x)-1) / 2
-	product, left, right := 0.0, 0.0, 0.0
-	for i := range a {
-		product += (a[i] - mean) * (b[i] - mean)
-		left += (a[i] - mean) * (a[i] - mean)
-		right += (b[i] - mean) * (b[i] - mean)
-	}
-	if left == 0 || right == 0 {
-		return 0
-	}
-	return product / math.Sqrt(left*right)
-}
-
-// sharedRanks counts from 0.
-func sharedRanks(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case values[a] < values[b]:
-			return -1
-		case values[a] > values[b]:
-			return 1
-		}
-		return 0
-	})
-	ranks := make([]float64, len(values))
-	for first := 0; first < len(order); {
-		last := first
-		for last+1 < len(order) && values[order[last+1]] == values[order[first]] {
-			last++
-		}
-		for i := first; i <= last; i++ {
-			ranks[order[i]] = float64(first+last) / 2
-		}
-		first = last + 1
-	}
-	return ranks
 }
