@@ -60,7 +60,7 @@ func (m *Memory) Put(r Record) {
 	m.records[r.ID] = clone(r)
 	for _, key := range keys(r) {
 		if known := m.models[key]; known != nil {
-			point, _ := average(r, key)
+			point := average(r, key)
 			known.changed(r.ID, point)
 		}
 	}
@@ -210,15 +210,14 @@ func keys(r Record) []string {
 }
 
 // average is the mean of the record's features under a configuration, whatever
-// its neighbours, and over how many epochs.
-func average(r Record, key string) (features map[string]float64, profiles int) {
-	features = map[string]float64{}
+// its neighbours.
+func average(r Record, key string) map[string]float64 {
+	features := map[string]float64{}
 	weights := map[string]float64{}
 	for _, cell := range r.Cells {
 		if cell.Profiles <= 0 || cell.Configuration.Key() != key {
 			continue
 		}
-		profiles += cell.Profiles
 		for name, x := range cell.Features {
 			if finite(x) {
 				features[name] += x * float64(cell.Profiles)
@@ -229,7 +228,7 @@ func average(r Record, key string) (features map[string]float64, profiles int) {
 	for name, weight := range weights {
 		features[name] /= weight
 	}
-	return features, profiles
+	return features
 }
 
 // Match is what is known of a profile.

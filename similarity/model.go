@@ -52,7 +52,7 @@ func fit(records []Record, key string, by Clusterer) *model {
 	m := &model{points: map[string][]float64{}, fitted: map[string][]float64{}, labels: map[string]int{}, home: map[string]int{}, fresh: map[string]bool{}}
 	var all []map[string]float64
 	for _, r := range records {
-		features, _ := average(r, key)
+		features := average(r, key)
 		all = append(all, features)
 	}
 	m.scaling = newScaling(all)

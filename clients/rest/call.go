@@ -89,3 +89,14 @@ func fetch[T any](ctx context.Context, c *caller, r request) (answer T, err erro
 func get[T any](ctx context.Context, c *caller, path, query string) (T, error) {
 	return fetch[T](ctx, c, request{method: http.MethodGet, path: path, query: query})
 }
+
+// list fetches the list that an answer has under the key.
+func list[T any](ctx context.Context, c *caller, key, where string) (found []T, err error) {
+	answer, err := get[map[string]json.RawMessage](ctx, c, where, "")
+	if document, has := answer[key]; err == nil && has {
+		if err = json.Unmarshal(document, &found); err != nil {
+			err = problem.New(problem.Internal, "GET %s: the answer is not what this client understands: %w", where, err)
+		}
+	}
+	return found, err
+}

@@ -31,10 +31,7 @@ func (c PoolCalls) GroundTruth(ctx context.Context, machine string) (protocol.Gr
 
 // GroundTruthMachines sums up what is known of each type of machine.
 func (c PoolCalls) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error) {
-	list, err := get[struct {
-		Machines []protocol.GroundTruthMachine `json:"machines"`
-	}](ctx, c.caller, path("ground-truth", "machines"), "")
-	return list.Machines, err
+	return list[protocol.GroundTruthMachine](ctx, c.caller, "machines", path("ground-truth", "machines"))
 }
 
 // GroundTruthRuns sums up the runs on a type of machine, the newest first: up

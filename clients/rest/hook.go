@@ -15,10 +15,7 @@ func (c HookCalls) CreateHook(ctx context.Context, ask hook.HookRequest) (hook.I
 
 // Hooks lists the hooks, without their secrets.
 func (c HookCalls) Hooks(ctx context.Context) ([]hook.HookView, error) {
-	list, err := get[struct {
-		Hooks []hook.HookView `json:"hooks"`
-	}](ctx, c.caller, path("hooks"), "")
-	return list.Hooks, err
+	return list[hook.HookView](ctx, c.caller, "hooks", path("hooks"))
 }
 
 // DeleteHook has a hook told nothing more.
@@ -33,8 +30,5 @@ func (c HookCalls) TestHook(ctx context.Context, name string) (hook.HookAnswer, 
 
 // StudyHooks returns what became of telling hooks of the study.
 func (c HookCalls) StudyHooks(ctx context.Context, study string) ([]hook.HookDelivery, error) {
-	list, err := get[struct {
-		Hooks []hook.HookDelivery `json:"hooks"`
-	}](ctx, c.caller, path("studies", study, "hooks"), "")
-	return list.Hooks, err
+	return list[hook.HookDelivery](ctx, c.caller, "hooks", path("studies", study, "hooks"))
 }

@@ -16,10 +16,7 @@ func (c StudyCalls) CreateLink(ctx context.Context, study string, ask protocol.L
 
 // Links lists the links to a study.
 func (c StudyCalls) Links(ctx context.Context, study string) ([]protocol.LinkView, error) {
-	list, err := get[struct {
-		Links []protocol.LinkView `json:"links"`
-	}](ctx, c.caller, path("studies", study, "links"), "")
-	return list.Links, err
+	return list[protocol.LinkView](ctx, c.caller, "links", path("studies", study, "links"))
 }
 
 // DeleteLink revokes a link to a study, with its sessions.

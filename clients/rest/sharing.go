@@ -10,10 +10,7 @@ import (
 // Quotas returns the quotas that the token may see, with what the users' trials
 // have of the workers.
 func (c PoolCalls) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
-	list, err := get[struct {
-		Quotas []protocol.QuotaView `json:"quotas"`
-	}](ctx, c.caller, path("quotas"), "")
-	return list.Quotas, err
+	return list[protocol.QuotaView](ctx, c.caller, "quotas", path("quotas"))
 }
 
 // Quota returns one user's.
@@ -33,10 +30,7 @@ func (c PoolCalls) RemoveQuota(ctx context.Context, user string) error {
 
 // Reservations returns those that hold or will.
 func (c PoolCalls) Reservations(ctx context.Context) ([]protocol.Reservation, error) {
-	list, err := get[struct {
-		Reservations []protocol.Reservation `json:"reservations"`
-	}](ctx, c.caller, path("reservations"), "")
-	return list.Reservations, err
+	return list[protocol.Reservation](ctx, c.caller, "reservations", path("reservations"))
 }
 
 // Reserve keeps a worker or some GPUs for somebody; it takes an admin's token.

@@ -30,10 +30,7 @@ func (c StudyCalls) CreateWarm(ctx context.Context, file []byte, prior []protoco
 
 // Studies returns every study, the newest first.
 func (c StudyCalls) Studies(ctx context.Context) ([]protocol.StudyView, error) {
-	list, err := get[struct {
-		Studies []protocol.StudyView `json:"studies"`
-	}](ctx, c.caller, path("studies"), "")
-	return list.Studies, err
+	return list[protocol.StudyView](ctx, c.caller, "studies", path("studies"))
 }
 
 // Study returns a study by id or name.

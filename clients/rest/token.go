@@ -9,10 +9,7 @@ import (
 
 // Tokens lists the tokens; it takes an admin's.
 func (c PoolCalls) Tokens(ctx context.Context) ([]protocol.TokenView, error) {
-	list, err := get[struct {
-		Tokens []protocol.TokenView `json:"tokens"`
-	}](ctx, c.caller, path("tokens"), "")
-	return list.Tokens, err
+	return list[protocol.TokenView](ctx, c.caller, "tokens", path("tokens"))
 }
 
 // CreateToken makes a token. Its secret is in this answer only, which the

@@ -28,10 +28,7 @@ func (c PoolCalls) Heartbeat(ctx context.Context, worker string, beat protocol.H
 
 // Workers returns the workers the server knows.
 func (c PoolCalls) Workers(ctx context.Context) ([]protocol.Worker, error) {
-	list, err := get[struct {
-		Workers []protocol.Worker `json:"workers"`
-	}](ctx, c.caller, path("workers"), "")
-	return list.Workers, err
+	return list[protocol.Worker](ctx, c.caller, "workers", path("workers"))
 }
 
 // Pool returns who runs where and why.

@@ -43,14 +43,14 @@ func (d *Controller) sprintAll(studies []Study, account protocol.SprintAccount, 
 			}
 		}
 		one := chosen[c.ID]
-		left -= one.sprints(c, d.recordOf(c.ID).Runs, at, protocol.SprintAccount{Of: account.Of, ExtraWatts: account.ExtraWatts, Watts: max(0, left) / float64(alike)})
+		left -= one.sprints(d.recordOf(c.ID).Runs, at, protocol.SprintAccount{Of: account.Of, ExtraWatts: account.ExtraWatts, Watts: max(0, left) / float64(alike)})
 		chosen[c.ID] = one
 	}
 }
 
 // sprints notes after how long trials of the study sprint with what it may take, and
 // why. It returns the watts that this takes.
-func (d *Choice) sprints(c Study, runs History, at float64, may protocol.SprintAccount) (takes float64) {
+func (d *Choice) sprints(runs History, at float64, may protocol.SprintAccount) (takes float64) {
 	speed, known := runs.Speed()
 	if known {
 		d.Speed = speed

@@ -140,8 +140,7 @@ func (s *Scaler) Decide(now time.Time, situation Situation) []Change {
 			steps[i].Action = Keep
 		}
 	}
-	due, _ := s.Pace.Due(now, steps, 0)
-	for _, step := range due {
+	for _, step := range s.Pace.Due(now, steps) {
 		note(step.Host, Drain, step.Reason+": "+why)
 	}
 	return changes
@@ -163,14 +162,14 @@ func (s *Scaler) remember(now time.Time, hosts []Host, last map[string]Change) {
 	for i, one := range hosts {
 		switch before := last[one.ID]; before.Action {
 		case Drain:
-			s.Pace.Acted(one.ID, Drain, before.At)
+			s.Pace.Acted(one.ID, before.At)
 		case Wake:
 			if before.Asleep && one.Silent && now.Sub(before.At) < s.Delay+waking {
 				hosts[i].Silent = false
 			}
-			s.Pace.Acted(one.ID, Wake, before.At)
+			s.Pace.Acted(one.ID, before.At)
 		case Woke:
-			s.Pace.Acted(one.ID, Wake, before.At)
+			s.Pace.Acted(one.ID, before.At)
 		case Taken:
 			hosts[i].Spared = now.Sub(before.At) < respected
 		}
