@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"math"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
@@ -35,6 +38,14 @@ func (s forecastAPI) poolForecast(ctx context.Context, input *forecastInput) (*j
 type adviceInput struct {
 	Performance float64 `query:"performance" minimum:"0" maximum:"1" doc:"the share of the demand that is to find a GPU awake; 0: what the server was started with"`
 	Least       int     `query:"least" minimum:"0" maximum:"1000000" doc:"how many stay awake whatever is forecast"`
+}
+
+// Resolve refuses what is neither below nor above a bound.
+func (i *adviceInput) Resolve(huma.Context) []error {
+	if math.IsNaN(i.Performance) {
+		return []error{&huma.ErrorDetail{Location: "query.performance", Message: "must be a number from 0 to 1", Value: "NaN"}}
+	}
+	return nil
 }
 
 func (s forecastAPI) poolAdvice(_ context.Context, input *adviceInput) (*jsonAnswer[protocol.PoolAdvice], error) {

@@ -75,6 +75,7 @@ func TestAServerThatForecastsNothingSaysSo(t *testing.T) {
 	if err := json.Unmarshal(got.body, &forecast); err != nil || got.status != 200 || forecast.Reason == "" || forecast.Method != "" {
 		t.Errorf("%d %s: %v", got.status, got.body, err)
 	}
+	s.admin("GET", "/api/v1/pool/advice?performance=NaN", "").problem(t, 422, problem.Invalid)
 	var advice protocol.PoolAdvice
 	got = s.admin("GET", "/api/v1/pool/advice", "")
 	if err := json.Unmarshal(got.body, &advice); err != nil || got.status != 200 || advice.Reason == "" || advice.Wanted != advice.Awake {
