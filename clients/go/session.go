@@ -134,12 +134,12 @@ func (s *session) lease(ctx context.Context, wait time.Duration) (*Trial, error)
 func (s *session) accept(ctx context.Context, given lease) (*Trial, error) {
 	held := &leased{session: s, id: given.TrialID, epoch: given.LeaseEpoch, wanted: directive{Action: goOn}}
 	held.ctx, held.cancel = context.WithCancelCause(ctx)
-	s.mu.Lock()
+	folder, err := os.MkdirTemp("", "tandem-")
+	held.folder = folder
+	s.mu.Lock() // from here on a heartbeat may end it
 	s.held[given.TrialID] = held
 	s.mu.Unlock()
-	folder, err := os.MkdirTemp("", "tandem-")
 	if err == nil {
-		held.folder = folder
 		if given.Checkpoint != nil {
 			err = s.client.fetch(held.ctx, *given.Checkpoint, held.directory())
 		} else {

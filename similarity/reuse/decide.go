@@ -220,7 +220,6 @@ func Guess(memory *similarity.Memory, q Input) trial.Setting {
 	standard := q.Settings.Default(q.Constants, q.Situation.Machine)
 	others := slices.DeleteFunc(memory.Records(), func(one similarity.Record) bool { return one.Study != "" && one.Study == q.Record.Study })
 	d := decision{input: q, grid: grid, seen: evidence{similar: others}}
-	d.input.Epoch = Epoch{Configuration: standard}
 	observations := d.seen.observations(q.Settings.Objective, grid)
 	if runs := compared(observations); runs > 0 {
 		candidates, best := d.best(observations)
