@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -119,40 +118,6 @@ func TestTheSystemIsTunedWhileTrialsTrain(t *testing.T) {
 	}
 	if answer := here.must("study", "recommend", "second"); !strings.Contains(answer, "cpu_threads") {
 		t.Errorf("the recommendation does not say with how many threads to train:\n%s", answer)
-	}
-}
-
-// TestTheDefaultRunsAloneOnASharedMachine runs trials beside each other whose savings can be
-// measured only where one of them has the machine for itself: it runs the default as soon as
-// the other one has ended. How many epochs that may cost depends on what they took, so there
-// are more studies until it was worth it.
-func TestTheDefaultRunsAloneOnASharedMachine(t *testing.T) {
-	if runtime.NumCPU() < 2 {
-		t.Skip("this machine has one core: nothing can run beside anything")
-	}
-	t.Parallel()
-	here, folder := newSite(t), t.TempDir()
-	here.worker("--slots", "auto")
-	alone, sum := 0, map[trial.Phase]int{}
-	for number := 1; alone == 0 && number <= 8; number++ {
-		name := fmt.Sprintf("shared-%d", number)
-		all, _, _ := epochsOf(t, here, newStudy(t, name, "epochs, epochs: {min: 30, max: 30}", "0.03", 5).with(folder, "threads.py", " * threads", "system: {cpu_threads: {values: [1, 2]}}"), name)
-		for phase, epochs := range all {
-			sum[phase] += epochs
-		}
-		for _, reports := range here.books(name).reports(t) {
-			for i, report := range reports {
-				if i == 0 || report.SystemPhase != trial.Control || !strings.Contains(reports[i-1].SystemWhy, "as soon as the machine is free") {
-					continue
-				}
-				if alone++; report.Neighbours > 0.5 {
-					t.Errorf("epoch %d runs the default beside %.2f others", report.Epoch, report.Neighbours)
-				}
-			}
-		}
-	}
-	if alone == 0 || part(sum, trial.Control) > 0.06 {
-		t.Errorf("the epochs ran under %v, and %d had the machine for themselves after that: want some, and at most a twentieth", sum, alone)
 	}
 }
 

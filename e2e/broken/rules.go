@@ -129,7 +129,7 @@ var rules = []rule{
 	{
 		name:  "tuning: trials that share a machine make no comparison",
 		edits: []edit{{"similarity/reuse/control.go", "	return at.Elastic && d.input", "	return !at.Elastic && d.input"}},
-		tests: []string{"./study -run TestASavingIsClaimedOnASharedMachine", "./e2e -run TestTheDefaultRunsAloneOnASharedMachine"},
+		tests: []string{"./study -run TestASavingIsClaimedOnASharedMachine"},
 	},
 	{
 		name:  "tuning: a saving is claimed though its interval holds zero",
