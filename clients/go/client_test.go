@@ -28,21 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(scriptOf) != "" {
 		os.Exit(script())
 	}
-	var err error
-	if server, err = servertest.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	for name, value := range map[string]string{"TANDEM_SERVER": server.URL, "TANDEM_TOKEN": server.Token} { // as a user says it
-		if err := os.Setenv(name, value); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	code := m.Run()
-	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
+	servertest.Main(m, func(one *servertest.Server) { server = one })
 }
 
 func connect(t *testing.T) *tandem.Client {

@@ -31,21 +31,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(second); name != "" {
 		os.Exit(another(name))
 	}
-	var err error
-	if server, err = servertest.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	for name, value := range map[string]string{"TANDEM_SERVER": server.URL, "TANDEM_TOKEN": server.Token} { // as a user says it
-		if err := os.Setenv(name, value); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	code := m.Run()
-	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
+	servertest.Main(m, func(one *servertest.Server) { server = one })
 }
 
 // named is a name that no other test has, nor this one when it ran before.

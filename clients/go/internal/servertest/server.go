@@ -139,3 +139,24 @@ func (r *record) String() string {
 	defer r.mu.Unlock()
 	return r.text.String()
 }
+
+// Main runs a package's tests with one server, which the variables TANDEM_SERVER and
+// TANDEM_TOKEN name as a user's do, and ends the process. Started is told of the server.
+func Main(tests interface{ Run() int }, started func(*Server)) {
+	server, err := Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for name, value := range map[string]string{"TANDEM_SERVER": server.URL, "TANDEM_TOKEN": server.Token} {
+		if err := os.Setenv(name, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	started(server)
+	code := tests.Run()
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
