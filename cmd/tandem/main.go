@@ -55,7 +55,7 @@ diff --exit-code" found a difference, 130 interrupted;
 		Version: term.Version(),
 	})
 	root.AddCommand(
-		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(), profilecmd.EventsCommand(),
+		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
 		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), mcpcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),

@@ -1,5 +1,5 @@
-// Package profilecmd is "tandem profile" and "tandem events": commands under the profiler
-// that workers use, and the choice of its events.
+// Package profilecmd is "tandem profile": a command under the profiler that workers
+// use, and the choice of its events.
 package profilecmd
 
 import (
@@ -68,7 +68,6 @@ answered by one line of JSON with its profile. The Python client does so for tri
 in the user's own process.`,
 		Example: `  tandem profile -- python3 train.py
   tandem profile --events software,instructions,'L1-dcache-*' -- ./a.out
-  tandem profile --events @events.txt -- ./a.out    # a list that "tandem events" wrote
   tandem profile --json -- python3 train.py | jq '.profile.events[] | {name, per_second}'
   while sleep 10; do echo lap; done | tandem profile --attach 4242`,
 		Args: func(command *cobra.Command, args []string) error {

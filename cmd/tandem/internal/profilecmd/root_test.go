@@ -24,7 +24,7 @@ func root() *cobra.Command {
 	worker := &cobra.Command{Use: "worker", Run: func(*cobra.Command, []string) {}}
 	AddEventsFlag(worker, new(EventList))
 	root := &cobra.Command{Use: "tandem"}
-	root.AddCommand(Command(), EventsCommand(), worker)
+	root.AddCommand(Command(), worker)
 	return root
 }
 
