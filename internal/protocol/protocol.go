@@ -306,19 +306,6 @@ type Progress struct {
 	// Resumes counts leases that continued from a checkpoint.
 	Resumes int   `json:"resumes"`
 	Best    *Best `json:"best,omitempty"`
-	// RegretBound is there once a study with stop.regret has enough results.
-	RegretBound *RegretBound `json:"regret_bound,omitempty" doc:"how much could still be gained; an estimate"`
-}
-
-// RegretBound is how much more the best configuration of the space may have
-// than the best measured one, at the full budget. It is an estimate by a model.
-type RegretBound struct {
-	Value trial.Float `json:"value" doc:"in the unit of the first objective"`
-	// Threshold is the study's stop.regret.
-	Threshold float64 `json:"threshold"`
-	// Confidence is the nominal chance that the bound holds, if the model does.
-	Confidence float64 `json:"confidence"`
-	Results    int     `json:"results" doc:"number of results at the top rung that it is based on"`
 }
 
 // Best is the leading trial: the best value among the trials measured at the

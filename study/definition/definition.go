@@ -128,8 +128,8 @@ type Stop struct {
 	// TargetReached ends the study when one trial keeps to the constraints and
 	// meets the targets of all objectives that have one.
 	TargetReached bool `json:"target_reached"`
-	// Regret ends the study when an upper bound on what the first objective
-	// could still gain, an estimate, falls below it. 0 means never.
+	// Regret is of studies that an earlier build stored: it ended them by a bound on
+	// what was left to gain. It is kept, and ends nothing.
 	Regret float64 `json:"regret,omitempty"`
 	// Failures ends the study when this many trials in a row failed and none
 	// was ever measured.

@@ -65,7 +65,7 @@ func (tx *Transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 
 // measured moves a trial with a result at its rung out of its worker's hands,
 // shows the result to the search,
-// and ends the study if its target is met or too little is left to gain.
+// and ends the study if its target is met.
 func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
 	r := tx.Session
 	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
@@ -89,15 +89,6 @@ func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
 	if reached(r.Study.Definition, result) {
 		err = tx.Conclude(protocol.StudyCompleted, fmt.Sprintf("trial %d reached the target", t.Number))
 		t = tx.trial(t.Number)
-		return t, err
-	}
-	if bound := tx.boundRegret(t); bound != nil && float64(bound.Value) < bound.Threshold {
-		err = tx.Conclude(protocol.StudyCompleted, fmt.Sprintf(
-			"at most %.3g of %s is left to gain, less than stop.regret %[4]g (an estimate at %[3]g %% confidence)",
-			float64(bound.Value), r.Study.Definition.Objectives[0].Label(), 100*bound.Confidence, bound.Threshold))
-		t = tx.trial(t.Number)
-	}
-	if err != nil {
 		return t, err
 	}
 	return tx.settled(t)

@@ -136,7 +136,6 @@ func (r *Session) Refresh(ctx context.Context) error {
 		r.durable.starts = starts.Of(trials)
 	}
 	r.count()
-	r.regret = regretOf(r.Study.Definition, trials)
 	r.Resting, r.waiting = maps.Clone(r.durable.resting), r.durable.waiting
 	r.Able, r.overQuota, r.Starts = r.durable.able, r.durable.overQuota, r.durable.starts
 	if err := r.replay(ctx, stored.Definition, !stored.Status.Over()); err != nil {

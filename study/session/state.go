@@ -51,8 +51,6 @@ type State struct {
 	// Broken is why the search cannot be continued by this program. The study
 	// then hands out nothing, but takes reports, and can be stopped or deleted.
 	Broken error
-	// regret is the newest bound of a study with stop.regret; nil before.
-	regret *protocol.RegretBound
 	// waiting is set when the search has nothing until the next observation.
 	waiting bool
 	// Able is since when one more trial could have started by the study's own limits;
@@ -326,7 +324,6 @@ func (r *State) viewOf(study journal.Study, trials []trial.Trial, now time.Time)
 
 func (r *State) Progress(study journal.Study, trials []trial.Trial, now time.Time) protocol.Progress {
 	p := ranking.Progress{Study: study, Trials: trials, Ladder: r.Ladder, Spending: r.spending, Use: r.use, Now: now}.Show()
-	p.RegretBound = r.regret
 	if !study.Status.Over() {
 		p.Enqueued = r.Enqueued()
 	}

@@ -50,8 +50,6 @@ type Transaction struct {
 	resting map[int]time.Time
 	// Start judges a start of a trial that failed or succeeded.
 	Start starts.Judge
-	// regret is the bound that this transaction computed, if it did.
-	regret *protocol.RegretBound
 	// searched is how many steps the search has moved on: giving the transaction up
 	// then makes the session stale.
 	searched int
@@ -212,9 +210,6 @@ func (tx *Transaction) show() {
 	}
 	if tx.Start.Learned != nil {
 		r.Starts = *tx.Start.Learned
-	}
-	if tx.regret != nil {
-		r.regret = tx.regret
 	}
 	r.Sequence += int64(len(tx.Change.Events))
 	r.sinceSnapshot += tx.searched

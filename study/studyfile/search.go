@@ -1,8 +1,6 @@
 package studyfile
 
 import (
-	"math"
-
 	"slices"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -124,7 +122,7 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	if n == nil {
 		n, at = &tree.Node{Kind: tree.Mapping, Line: s.Node.Line}, tree.Join(s.Path, "stop")
 	}
-	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "regret", "failures")
+	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "failures")
 	if !ok {
 		return result
 	}
@@ -133,7 +131,6 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	s.Number("training_seconds", 0, definition.MaxTrials*year, &result.TrainingSeconds)
 	s.Number("joules", 0, maxJoules, &result.Joules)
 	s.Flag("target_reached", &result.TargetReached)
-	s.Number("regret", 0, math.MaxFloat64, &result.Regret)
 	s.Whole("failures", 0, definition.MaxTrials, &result.Failures)
 	// A grid and a population end by themselves, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.

@@ -22,13 +22,7 @@ func NewStandard(scores []float64) Standard {
 		return Standard{}
 	}
 	median := min(scores[usable/2], largest)
-	return NewStandardAbove(scores, median-(min(scores[0], largest)-median))
-}
-
-// NewStandardAbove is NewStandard with another floor: scores below it count as
-// the floor.
-func NewStandardAbove(scores []float64, floor float64) Standard {
-	s := Standard{floor: max(floor, -largest)}
+	s := Standard{floor: max(median-(min(scores[0], largest)-median), -largest)}
 	n := float64(len(scores))
 	for _, score := range scores {
 		s.mean += s.clip(score) / n
@@ -54,6 +48,3 @@ func (s Standard) Of(score float64) float64 {
 	}
 	return value
 }
-
-// Unit is what a standardized difference of 1 is in scores.
-func (s Standard) Unit() float64 { return s.deviation }

@@ -12,12 +12,9 @@ import (
 )
 
 const (
-	gpUniform  = 100 // candidates drawn uniformly
-	gpLocal    = 100 // candidates near the best measured points
-	gpParents  = 6   // such points
-	gpRounds   = 0   // of climbing from the best candidates
-	gpClimbers = 4   // candidates that climb
-	gpSteps    = 6   // tries of each climber in a round
+	gpUniform = 100 // candidates drawn uniformly
+	gpLocal   = 100 // candidates near the best measured points
+	gpParents = 6   // such points
 	// gpMargin is by how much the best mean must be exceeded before anything
 	// counts as gained, in standard deviations of the values.
 	gpMargin = 0.1
@@ -49,17 +46,6 @@ func (g *GP) best(h *ladder.History, r *rand.Rand) (space.Configuration, bool) {
 		g.model.Believe(h.Points[number])
 	}
 	list := g.candidates(h, r)
-	slices.SortStableFunc(list, byGain)
-	for round := range gpRounds {
-		width := 0.1 * math.Pow(0.45, float64(round))
-		for i := range min(gpClimbers, len(list)) {
-			for range gpSteps {
-				if moved, ok := g.score(h, surrogate.Near(h.Cube.Dimensions(), list[i].point, width, r)); ok && moved.gain > list[i].gain {
-					list[i] = moved
-				}
-			}
-		}
-	}
 	slices.SortStableFunc(list, byGain)
 	for _, c := range list {
 		if configuration, ok := propose.Fresh(h, c.point); ok {

@@ -20,13 +20,12 @@ export class Summary {
     document.title = `${study.name} · Tandem`;
     byId("status").replaceChildren(badge(study.status));
     byId("status").title = study.reason ?? "";
-    const lead = [study.definition.description, (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
+    const lead = [study.definition.description, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
     setText(byId("description"), lead);
     show(byId("description"), lead !== "");
     this.#best();
     this.#trials();
     this.#spent();
-    this.#regret();
     this.#system();
     this.#workers();
     this.tick();
@@ -75,16 +74,6 @@ export class Summary {
     this.#figures.set("energy", used
       ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
       : { term: "Energy", value: nothing, detail: epochs > 0 ? "no worker meters it" : "nothing trained yet" });
-  }
-
-  /** How much could still be gained, for a study with stop.regret. */
-  #regret() {
-    const bound = this.study.progress.regret_bound;
-    if (!bound) return;
-    this.#figures.set("regret", {
-      term: "Left to gain, at most", value: measured(bound.value), estimate: true, title: String(bound.value),
-      detail: `at ${Math.round(100 * bound.confidence)} % confidence, from ${count(bound.results)} full results · ends below ${bound.threshold}`,
-    });
   }
 
   /** What tuning the system has saved, for a study that tunes it. */

@@ -55,8 +55,8 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	if left := view.Progress.RemainingSeconds; left != nil {
 		fmt.Fprintf(out, "Left:  about %s\n", format.Seconds(*left))
 	}
-	if bound := view.Progress.RegretBound; bound != nil {
-		fmt.Fprintln(out, shownRegret(*bound, view.Definition.Objectives[0].Label()))
+	if view.Definition.Stop.Regret > 0 {
+		fmt.Fprintln(out, "Note:  stop.regret ends no study any more")
 	}
 	printApproximation(out, deflation, view.Definition.Objectives[0].Label())
 	if err := printStudySystem(out, view.Progress); err != nil {
@@ -65,12 +65,6 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	printCorrelations(out, correlations)
 	fmt.Fprintln(out)
 	return Leaderboard(out, view.Definition, page)
-}
-
-// shownRegret says how much could still be gained.
-func shownRegret(bound protocol.RegretBound, metric string) string {
-	return fmt.Sprintf("Gain:  at most %.3g of %s is left, an estimate at %g %% confidence from %s; ends below %g",
-		float64(bound.Value), format.Plain(metric), 100*bound.Confidence, format.Count(bound.Results, "full result"), bound.Threshold)
 }
 
 // Follow watches a study to its end and prints the result.
