@@ -17,7 +17,7 @@ import (
 
 // firstLoadLimit is how many bytes a page may take the first time, as they are
 // sent: it, and every file that it needs.
-const firstLoadLimit = 300_000
+const firstLoadLimit = 150_000
 
 var (
 	linked    = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // What the leaderboard shows, from top to bottom.
@@ -179,7 +180,76 @@ func tryStudies(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`document.querySelector("#studies th[aria-sort]").ariaSort`, "descending")
 	p.fill("#find", "thesis")
 	p.seeText("#none", "No study matches")
+	p.click("#show-all")
+	p.see(names, []string{"small", "paper-b", "paper-a"})
+
+	// Groups are in the address, too; one that is closed shows its name only.
+	s.users("mine")
+	p.visit("/studies?group=owner&sort=study")
+	const heads = `[...document.querySelectorAll("#studies .group")].map(row => row.innerText.trim().replace(/\s+/g, " "))`
+	p.see(heads, []string{"admin 3 studies, 3 running", "browser 1 study, 1 running"})
+	p.see(names, []string{"paper-a", "paper-b", "small", "mine"})
+	p.choose("#owner", "browser")
+	p.see(heads, []string{"browser 1 study, 1 running"})
+	p.see(`location.search.replaceAll("&", " ")`, "?group=owner sort=study owner=browser")
+	p.do(chromedp.Reload())
+	p.see(names, []string{"mine"})
+	p.click("#studies .group button")
+	p.see(names, []string{})
+	p.see(heads, []string{"browser 1 study, 1 running"})
 	p.quiet()
+}
+
+// tryBulk stops two of three studies: neither before it is asked nor after a
+// Cancel, and not the third.
+func tryBulk(t *testing.T, s *stage, browser context.Context) {
+	for _, name := range []string{"one", "two", "three"} {
+		s.create(strings.Replace(smallFile, "name: small", "name: "+name, 1))
+	}
+	states := func(want ...protocol.StudyStatus) {
+		t.Helper()
+		for at, name := range []string{"one", "two", "three"} {
+			if view, err := s.studies.Study(t.Context(), name); err != nil || view.Status != want[at] {
+				t.Errorf("the study %s is %s, want %s: %v", name, view.Status, want[at], err)
+			}
+		}
+	}
+	const running, stopped = protocol.StudyRunning, protocol.StudyStopped
+	p := s.open(browser, 1280, 900, "light")
+	p.carry(auth.Viewer)
+	p.visit("/studies")
+	p.seeText("#studies", "three")
+	p.see(`performance.getEntriesByType("resource").some(one => one.name.endsWith("/session"))`, true)
+	p.see(`document.querySelectorAll("#studies .pick").length`, 0) // a viewer may change nothing
+	p.carry(auth.Admin)
+	p.visit("/studies")
+	p.see(`document.querySelectorAll("#studies .pick").length`, 4)
+
+	p.click(`#studies [aria-label="Choose one"]`)
+	p.get(`[...document.querySelectorAll("#studies a")].find(link => link.textContent === "two").focus()`)
+	p.key("x") // chooses the row with the focus
+	p.seeText("#chosen", "2 studies chosen")
+	p.accessible("a list with chosen studies", wholeRules)
+	p.click(`[data-act="stop"]`)
+	p.seeText("dialog h2", "Stop 2 studies?")
+	p.see(`[...document.querySelectorAll("dialog li")].map(one => one.textContent).sort()`, []string{"one", "two"})
+	p.accessible("a question about several studies", wholeRules)
+	p.confirm("Cancel")
+	states(running, running, running)
+	p.click(`[data-act="stop"]`)
+	p.confirm("Stop 2 studies")
+	p.seeText("#outcome", "Stopped 2 studies")
+	states(stopped, stopped, running)
+	p.see(`document.querySelectorAll("#studies .badge[data-state=stopped]").length`, 2)
+
+	p.click("#clear")
+	p.click("#studies thead .pick")
+	p.click(`[data-act="tag"]`)
+	p.fill("dialog input", "draft ?")
+	p.confirm("Tag 3 studies")
+	p.seeText("#failures", "one")
+	p.seeText("#outcome", "Tagged 0 of 3 studies; 3 failed:")
+	p.quietBut(func(said string) bool { return strings.Contains(said, "422") }) // what was refused
 }
 
 func tryGallery(_ *testing.T, s *stage, browser context.Context) {

@@ -36,6 +36,7 @@ func TestPages(t *testing.T) {
 		{"the reader chooses the columns, and the browser remembers", tryColumns},
 		{"trials are compared side by side, and followed", tryCompare},
 		{"studies are found, sorted, and kept in the address", tryStudies},
+		{"several studies are acted on at once, after one question", tryBulk},
 		{"300 trials with conditions, failures and values that are none", inGallery(tryGallery)},
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
 		{"a study in which every trial failed is red, and says why", tryFailed},

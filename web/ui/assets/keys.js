@@ -5,9 +5,10 @@ const keys = {
   "/": ["find in the list", () => focusOn(byId("filter-query") ?? byId("find"))],
   j: ["next row", () => step(1)],
   k: ["row before", () => step(-1)],
-  n: ["next trial", () => follow(byId("next"))],
-  p: ["trial before", () => follow(byId("previous"))],
-  u: ["up: from a trial to its study, from there to all", () => follow([...document.querySelectorAll(".trail a")].at(-1))],
+  x: ["choose the row with the focus", () => click(document.activeElement.closest("tr")?.querySelector(".pick"))],
+  n: ["next trial", () => click(byId("next"))],
+  p: ["trial before", () => click(byId("previous"))],
+  u: ["up: from a trial to its study, from there to all", () => click([...document.querySelectorAll(".trail a")].at(-1))],
   "?": ["show the keys", showKeys],
 };
 
@@ -27,9 +28,9 @@ function step(by) {
   return wanted !== undefined;
 }
 
-function follow(link) {
-  if (!link || link.hidden) return false;
-  link.click();
+function click(element) {
+  if (!element || element.hidden) return false;
+  element.click();
   return true;
 }
 
@@ -51,7 +52,7 @@ export function offerKeys() {
   byId("keys").addEventListener("click", showKeys);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    const field = event.target.closest("input, select, textarea");
+    const field = event.target.closest("input:not([type=checkbox]), select, textarea");
     if (field && event.key === "Escape") field.blur();
     if (field) return;
     if (Object.hasOwn(keys, event.key) && keys[event.key][1]()) event.preventDefault();
