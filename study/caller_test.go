@@ -47,7 +47,6 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Advice"] = w.service.Advice(w.ctx, ref)
 	_, errs["Correlations"] = w.service.Correlations(w.ctx, ref)
 	_, errs["Measurements"] = w.service.Measurements(w.ctx, ref, 10)
-	_, errs["Ablation"] = w.service.Ablation(w.ctx, ref, protocol.AblationQuery{})
 	_, errs["Columns"] = w.service.Columns(w.ctx, ref, protocol.ColumnsQuery{})
 	_, errs["Curves"] = w.service.Curves(w.ctx, ref, protocol.CurvesQuery{})
 	_, errs["Timeline"] = w.service.Timeline(w.ctx, ref, 0)

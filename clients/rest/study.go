@@ -141,18 +141,6 @@ func (c StudyCalls) Importance(ctx context.Context, study string, query protocol
 	return get[protocol.Importance](ctx, c.caller, path("studies", study, "importance"), values.Encode())
 }
 
-// Ablation walks from one trial's configuration to another's, on the
-// predictions of a surrogate.
-func (c StudyCalls) Ablation(ctx context.Context, study string, query protocol.AblationQuery) (protocol.Ablation, error) {
-	values := aim(query.Objective, query.Rung)
-	for name, number := range map[string]*int{"from": query.From, "to": query.To} {
-		if number != nil {
-			values.Set(name, strconv.Itoa(*number))
-		}
-	}
-	return get[protocol.Ablation](ctx, c.caller, path("studies", study, "ablation"), values.Encode())
-}
-
 // aim says which objective and rung an analysis is for.
 func aim(objective int, rung *int) url.Values {
 	values := url.Values{}

@@ -226,11 +226,7 @@ type Prediction struct {
 
 // Predict predicts the score of a configuration of the space.
 func (f *Forest) Predict(configuration space.Configuration) Prediction {
-	return f.predict(f.cube.Encode(configuration))
-}
-
-func (f *Forest) predict(point []float64) Prediction {
-	bins := f.bins(point)
+	bins := f.bins(f.cube.Encode(configuration))
 	sum, square := 0.0, 0.0
 	for _, one := range f.trees {
 		score := one.predict(bins)

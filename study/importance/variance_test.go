@@ -165,14 +165,7 @@ func BenchmarkForest(b *testing.B) {
 		y, _ := c["x1"].Number()
 		list = append(list, importance.Observation{Configuration: c, Score: x + y*y + 0.1*random.NormFloat64()})
 	}
-	b.Run("path", func(b *testing.B) {
-		for b.Loop() {
-			importance.Grow(s, list).Ablate(list[0].Configuration, list[1].Configuration)
-		}
-	})
-	b.Run("variance", func(b *testing.B) {
-		for b.Loop() {
-			importance.Grow(s, list).Variance()
-		}
-	})
+	for b.Loop() {
+		importance.Grow(s, list).Variance()
+	}
 }

@@ -51,7 +51,7 @@ func (s analysisAPI) chartRoutes() []route {
 // AimQuery says which objective and which rung an analysis is for.
 type AimQuery struct {
 	Objective int `query:"objective" minimum:"0" maximum:"1000" default:"0" doc:"the place of the objective, from 0"`
-	Rung      int `query:"rung" minimum:"-1" default:"-1" doc:"only this rung; -1: every one, or for a path the highest with enough trials"`
+	Rung      int `query:"rung" minimum:"-1" default:"-1" doc:"only this rung; -1: every one"`
 }
 
 type importanceInput struct {
@@ -63,19 +63,6 @@ type importanceInput struct {
 func (s analysisAPI) importance(ctx context.Context, input *importanceInput) (*jsonAnswer[protocol.Importance], error) {
 	return answered(s.studies.Importance(ctx, input.Study, protocol.ImportanceQuery{
 		Method: input.Method, Objective: input.Objective, Rung: given(input.Rung),
-	}))
-}
-
-type ablationInput struct {
-	StudyRef
-	AimQuery
-	From int `query:"from" minimum:"-1" default:"-1" doc:"the trial to start from; -1: the median of those drawn without a model"`
-	To   int `query:"to" minimum:"-1" default:"-1" doc:"the trial to reach; -1: the recommended one"`
-}
-
-func (s analysisAPI) ablation(ctx context.Context, input *ablationInput) (*jsonAnswer[protocol.Ablation], error) {
-	return answered(s.studies.Ablation(ctx, input.Study, protocol.AblationQuery{
-		From: given(input.From), To: given(input.To), Objective: input.Objective, Rung: given(input.Rung),
 	}))
 }
 

@@ -39,20 +39,10 @@ func TestAnalysesArriveAsTheyWereMade(t *testing.T) {
 			t.Errorf("%+v: %+v came, %+v was made (%v, %v)", query, came, made, err, wrong)
 		}
 	}
-	for _, query := range []protocol.AblationQuery{{}, {Rung: number(0)}, {From: number(0), To: number(3), Rung: number(0)}} {
-		came, err := client.Ablation(ctx, "small", query)
-		made, wrong := s.studies.Ablation(ctx, "small", query)
-		if err != nil || wrong != nil || !reflect.DeepEqual(came, made) || came.From == nil || query.From != nil && (came.From.Trial != 0 || came.To.Trial != 3) {
-			t.Errorf("%+v: %+v came, %+v was made (%v, %v)", query, came, made, err, wrong)
-		}
-	}
-	if _, err := client.Ablation(ctx, "small", protocol.AblationQuery{From: number(40)}); !problem.Is(err, problem.Invalid) {
-		t.Errorf("a path from no trial: %v", err)
+	if _, err := client.Importance(ctx, "none", protocol.ImportanceQuery{}); !problem.Is(err, problem.NotFound) {
+		t.Errorf("of no study: %v", err)
 	}
 	if _, err := client.Importance(ctx, "small", protocol.ImportanceQuery{Method: "guess"}); !problem.Is(err, problem.Invalid) {
 		t.Errorf("a method that is none: %v", err)
-	}
-	if _, err := client.Ablation(ctx, "none", protocol.AblationQuery{}); !problem.Is(err, problem.NotFound) {
-		t.Errorf("a path in no study: %v", err)
 	}
 }

@@ -105,7 +105,6 @@ func (s *server) answers() []route {
 		{"GET", studyPath + "/edge", guard.Guests, 200, guard.Call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, ofNamed[StudyRef](s.studies.EdgeOverview)), nil},
 		{"GET", studyPath + "/impact", guard.Guests, 200, guard.Call, "get-impact", "Say how far each outcome varies with each parameter alone", handle(s, ofNamed[StudyRef](s.studies.Impact)), nil},
 		{"GET", studyPath + "/importance", guard.Guests, 200, guard.Call, "get-importance", "Say which parameters made the good trials good", handle(s, analysisAPI{s}.importance), nil},
-		{"GET", studyPath + "/ablation", guard.Guests, 200, guard.Call, "get-ablation", "Walk from one trial to another on a surrogate's predictions", handle(s, analysisAPI{s}.ablation), nil},
 	}
 }
 

@@ -148,8 +148,8 @@ func wordings() map[string][]any {
 	kinds := listOf(space.Model, space.Training, space.System, space.Inference)
 	return map[string][]any{
 		"StudyView.status": statuses, "Recommendation.status": statuses,
-		"Objective.direction": directions, "Ablation.direction": directions,
-		"Parameter.kind": kinds, "ParameterImportance.kind": kinds,
+		"Objective.direction": directions,
+		"Parameter.kind":      kinds, "ParameterImportance.kind": kinds,
 		"Parameter.type":              listOf(space.FloatType, space.IntType, space.CategoricalType, space.OrdinalType),
 		"Settings.policy":             listOf(budget.Multi, budget.Epochs, budget.Dataset, budget.Seconds, budget.Joules),
 		"Settings.growth":             listOf(budget.Geometric, budget.Linear),

@@ -297,11 +297,10 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 		path, ready string
 		files       []string // what each file's name is, and the head of its data
 	}{
-		{"/studies/boosted-or-linear", `document.querySelector("#importance .waterfall, #importance .path .chart-note") !== null`, []string{
+		{"/studies/boosted-or-linear", `document.querySelector("#importance .shares") !== null`, []string{
 			"boosted-or-linear-best-so-far.csv: seconds,trial,rung,log_loss,violation,took_the_lead",
 			"boosted-or-linear-values-by-rung.csv: trial,rung,epochs,data_fraction,log_loss,went_up",
-			"boosted-or-linear-what-mattered-Shares.csv: parameter,share,chance,rung,trials",
-			"boosted-or-linear-what-mattered-Path.csv: step,parameter,from,to,predicted,between_trees,gain,share,measured,measured_by",
+			"boosted-or-linear-what-mattered.csv: parameter,share,chance,rung,trials",
 		}},
 		{"/studies/several", `document.querySelector("#front-chart canvas") !== null`, []string{
 			"several-best-so-far.csv: seconds,trial,rung,accuracy,violation,took_the_lead",

@@ -50,9 +50,6 @@ func (r *Report) Gather(ask func(path string) (json.RawMessage, error)) error {
 			paths = append(paths, fmt.Sprintf("/columns?objective=%d&rung=%d", objective, rung))
 		}
 	}
-	for rung := range r.Rungs {
-		paths = append(paths, fmt.Sprintf("/ablation?rung=%d", rung))
-	}
 	study := "/studies/" + r.Study
 	r.answers = map[string]json.RawMessage{"/session": json.RawMessage(`{"scope":"link"}`), study: r.View}
 	for at := 0; at < len(paths); at++ {

@@ -77,7 +77,7 @@ class AsyncClient:
         return await self.run(self.client.preview, definition)
 
     async def run(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
-        """Await anything of the plain client: ``await client.run(study.study.ablation)``."""
+        """Await anything of the plain client: ``await client.run(study.study.importance)``."""
         return await asyncio.wrap_future(self._threads.submit(call, *arguments))
 
     def submit(self, call: Callable[..., Answer], *arguments: Any) -> Future[Answer]:

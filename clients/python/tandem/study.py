@@ -256,26 +256,6 @@ class Study:
         found: Mapping[str, Any] = self._get("advice")
         return found
 
-    def ablation(
-        self,
-        from_trial: Optional[int] = None,
-        to_trial: Optional[int] = None,
-        *,
-        objective: int = 0,
-        rung: Optional[int] = None,
-    ) -> Mapping[str, Any]:
-        """The way from one trial to another, switching the parameter that helps most first.
-
-        As the server describes it: ``{"from", "to", "gain", "steps": [{"switched", "before", "after",
-        "gain", "share"}], "surrogate", "notes", ...}``. All values are predicted by a surrogate but those
-        under ``measured``. Without numbers it leads from the median of the trials drawn without a model
-        to the recommended one. Where the surrogate predicts nothing there are no steps, and ``notes`` says so.
-        """
-        found: Mapping[str, Any] = self._analysis(
-            "ablation", **{"from": from_trial, "to": to_trial, "objective": objective, "rung": rung}
-        )
-        return found
-
     def correlations(self) -> Mapping[str, Any]:
         """How far each rung's ranking of trials holds at the next rung and at the top one.
 

@@ -355,7 +355,7 @@ _ROUTES = [
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),
     (_STUDY + "/recommendation", "GET", "recommendation"),
     (_STUDY + "/pareto", "GET", "pareto"),
-    (_STUDY + "/(importance|ablation)", "GET", "analysis"),
+    (_STUDY + "/(importance)", "GET", "analysis"),
     ("/api/v1/workers", "POST", "register"),
     ("/api/v1/workers", "GET", "list_workers"),
     ("/api/v1/workers/([^/]+)", "DELETE", "leave"),

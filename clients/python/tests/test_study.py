@@ -492,9 +492,6 @@ def test_what_mattered_is_asked_for_as_wished(start_server: StartServer) -> None
     assert study.importance()["asked"] == {"method": "ped-anova", "objective": "0"}
     answer = study.importance("fanova", objective=1, rung=2)
     assert (answer["method"], answer["asked"]) == ("importance", {"method": "fanova", "objective": "1", "rung": "2"})
-    answer = study.ablation()
-    assert (answer["method"], answer["asked"]) == ("ablation", {"objective": "0"})
-    assert study.ablation(0, 3, rung=1)["asked"] == {"from": "0", "to": "3", "objective": "0", "rung": "1"}
 
 
 def test_all_pages_of_trials(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:

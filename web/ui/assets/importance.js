@@ -1,9 +1,7 @@
-// What mattered: each parameter's part in the good trials, at one rung, and the
-// path there from a usual trial to the best.
+// What mattered: each parameter's part in the good trials, at one rung.
 import { offerDownloads } from "./download.js";
-import { byId, make, show, throttled } from "./dom.js";
+import { byId, make, show } from "./dom.js";
 import { budget } from "./format.js";
-import { pathTable, waterfall } from "./waterfall.js";
 
 /** Above this probability a share may as well come from chance. */
 const doubtful = 0.05;
@@ -13,18 +11,11 @@ export class Importance {
   #answer = null;
   #chosen = null;
   #shown = null; // the rung
-  #asked = ""; // the rung and its trials, as the path shown was asked for
-  #again = throttled(30000, () => this.#walk());
 
-  /** fetchPath answers the path at a rung, as a promise. */
-  constructor(study, fetchPath) {
-    this.study = study;
-    this.fetchPath = fetchPath;
+  constructor(study) {
     this.card = byId("importance");
     this.box = byId("importance-body");
-    this.path = make("div", { class: "path", "aria-live": "off" });
-    this.walked = null;
-    offerDownloads(this.card, { of: study.name, name: "what-mattered", tables: [["Shares", () => this.#shares()], ["Path", () => pathTable(this.walked)]] });
+    offerDownloads(this.card, { of: study.name, name: "what-mattered", tables: [["Shares", () => this.#shares()]] });
   }
 
   draw(answer) {
@@ -37,40 +28,16 @@ export class Importance {
     const { rungs, method } = this.#answer;
     const most = rungs.reduce((a, b) => (b.trials > a.trials ? b : a));
     const rung = rungs.find((one) => one.rung === this.#chosen) ?? most;
-    const other = this.#shown?.rung !== rung.rung;
     this.#shown = rung;
-    if (other) {
-      this.walked = null;
-      this.path.replaceChildren();
-      this.#walk();
-    } else this.#again();
     this.box.replaceChildren(
       this.#rungs(rungs, rung),
       make("ul", { class: "shares" }, ...rung.parameters.map((one) => this.#bar(one))),
-      make("p", { class: "chart-note", title: method }, `For being among the best ${rung.best} of the ${rung.trials} trials measured there. Pale: may be chance.`),
-      this.path);
+      make("p", { class: "chart-note", title: method }, `For being among the best ${rung.best} of the ${rung.trials} trials measured there. Pale: may be chance.`));
   }
 
   #shares() {
     const { rung, trials, parameters } = this.#shown;
     return { columns: ["parameter", "share", "chance", "rung", "trials"], rows: parameters.map(({ name, share, chance }) => [name, share, chance, rung, trials]) };
-  }
-
-  /** Asks for the path at the rung shown, unless that was asked for. */
-  #walk() {
-    const { rung, trials } = this.#shown;
-    const wanted = `${rung}/${trials}`;
-    if (wanted === this.#asked) return;
-    this.#asked = wanted;
-    this.fetchPath(rung).then(
-      (answer) => {
-        if (this.#asked !== wanted) return;
-        this.walked = answer;
-        this.path.replaceChildren(...waterfall(this.study, answer));
-      },
-      () => {
-        if (this.#asked === wanted) this.#asked = ""; // the next event asks again
-      });
   }
 
   #rungs(rungs, shown) {

@@ -178,7 +178,7 @@ async function start() {
     front.draw(advice);
     deploy.draw(advice.deployments);
   }, failed));
-  const importance = new Importance(study, (rung) => get(path(`/ablation?rung=${rung}`)));
+  const importance = new Importance(study);
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));
   const advise = throttled(10000, () => get(path("/advice")).then(drawAdvice, failed));
   const yields = throttled(5000, () => (hasPriorities(study) && !guest ? get(path("/deflation")).then((found) => drawDeflation(found, label(study.definition.objective[0])), failed) : Promise.resolve()));

@@ -17,8 +17,6 @@ import (
 type importanceFlags struct {
 	method          string
 	objective, rung int
-	ablation        bool
-	from, to        int
 }
 
 func importanceCommand(flags *term.Flags) *cobra.Command {
@@ -31,26 +29,10 @@ each parameter's share, and how probable as large a share is if the parameter
 did nothing. Above 0.05 or so it means nothing.
 
 With --method fanova: what part of the values' variance over the whole space
-comes from each parameter alone, and from pairs beyond that.
-
-With --ablation: the way from one trial to another, switching one parameter at a
-time, each time the one that helps most. Its values are predicted by a model of
-the trials, a surrogate; where a trial really measured one, that is shown too.`,
+comes from each parameter alone, and from pairs beyond that.`,
 		Example: `  tandem study importance lenet-fashion-mnist
-  tandem study importance lenet-fashion-mnist --method fanova --rung 0
-  tandem study importance lenet-fashion-mnist --ablation --from 0`,
+  tandem study importance lenet-fashion-mnist --method fanova --rung 0`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		if err := choice.check(); err != nil {
-			return err
-		}
-		if choice.ablation {
-			answer, err := client.Ablation(ctx, study, protocol.AblationQuery{
-				From: chosen(choice.from), To: chosen(choice.to), Objective: choice.objective, Rung: chosen(choice.rung)})
-			if err != nil {
-				return err
-			}
-			return term.PrintAnswer(out, flags.JSON, answer, printAblation)
-		}
 		answer, err := client.Importance(ctx, study, protocol.ImportanceQuery{Method: choice.method, Objective: choice.objective, Rung: chosen(choice.rung)})
 		if err != nil {
 			return err
@@ -61,20 +43,7 @@ the trials, a surrogate; where a trial really measured one, that is shown too.`,
 	term.CompleteFlag(command, "method", term.Words("ped-anova", "fanova"))
 	command.Flags().IntVar(&choice.objective, "objective", 0, "the place of the objective, from 0")
 	command.Flags().IntVar(&choice.rung, "rung", -1, "only this rung")
-	command.Flags().BoolVar(&choice.ablation, "ablation", false, "walk from one trial to another, one parameter at a time")
-	command.Flags().IntVar(&choice.from, "from", -1, "with --ablation: the trial to start from, instead of the median of those drawn without a model")
-	command.Flags().IntVar(&choice.to, "to", -1, "with --ablation: the trial to reach, instead of the recommended one")
 	return command
-}
-
-func (c importanceFlags) check() error {
-	switch {
-	case c.ablation && c.method != "":
-		return term.Misuse("--method does not go with --ablation, which has its own")
-	case !c.ablation && (c.from >= 0 || c.to >= 0):
-		return term.Misuse("--from and --to go with --ablation")
-	}
-	return nil
 }
 
 // chosen is a flag's number, nil for the -1 that stands for none.
