@@ -4,8 +4,12 @@
 package regression
 
 import (
+	"math"
+	"slices"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -41,7 +45,8 @@ func (m Matrix) Times(v []float64) []float64 {
 }
 
 // Factor is the Cholesky factorization A = LLᵀ of a positive definite matrix.
-type Factor struct{ cholesky mat.Cholesky }
+// gonum's own type computes its condition as well, which takes longer than it.
+type Factor struct{ upper blas64.Triangular } // Lᵀ
 
 const (
 	// firstJitter is the first multiple of the largest entry of the diagonal that
@@ -77,7 +82,7 @@ func FactorizeSym(a *mat.SymDense) *Factor {
 	var f Factor
 	jitter := firstJitter * largest
 	for range mostJitters {
-		if f.cholesky.Factorize(a) {
+		if f.factorize(a) {
 			return &f
 		}
 		for i := range n {
@@ -89,38 +94,51 @@ func FactorizeSym(a *mat.SymDense) *Factor {
 	for i := range n {
 		a.SetSym(i, i, boundless)
 	}
-	f.cholesky.Factorize(a)
+	f.factorize(a)
 	return &f
+}
+
+func (f *Factor) factorize(a *mat.SymDense) (definite bool) {
+	work := a.RawSymmetric()
+	work.Data = slices.Clone(work.Data)
+	f.upper, definite = lapack64.Potrf(work)
+	return definite
 }
 
 // Solve is A⁻¹b.
 func (f *Factor) Solve(b []float64) []float64 {
-	x := mat.NewVecDense(len(b), nil)
-	// The error reports an ill-conditioned matrix, and the solution is there.
-	_ = f.cholesky.SolveVecTo(x, mat.NewVecDense(len(b), b))
-	return x.RawVector().Data
+	return f.SolveMatrix(mat.NewVecDense(len(b), b)).RawMatrix().Data
 }
 
 // SolveMatrix is A⁻¹B.
 func (f *Factor) SolveMatrix(b mat.Matrix) *mat.Dense {
-	var x mat.Dense
-	_ = f.cholesky.SolveTo(&x, b)
-	return &x
+	x := mat.DenseCopyOf(b)
+	lapack64.Potrs(f.upper, x.RawMatrix())
+	return x
 }
 
 // Lower is L.
 func (f *Factor) Lower() *mat.TriDense {
-	var l mat.TriDense
-	f.cholesky.LTo(&l)
-	return &l
+	l := mat.NewTriDense(f.upper.N, mat.Lower, nil)
+	for i := range f.upper.N {
+		for j := range i + 1 {
+			l.SetTri(i, j, f.upper.Data[j*f.upper.Stride+i])
+		}
+	}
+	return l
 }
 
 // Whiten replaces b by L⁻¹b and returns it: its squared length is bᵀA⁻¹b.
 func (f *Factor) Whiten(b []float64) []float64 {
-	upper := f.cholesky.RawU().(*mat.TriDense).RawTriangular()
-	blas64.Trsv(blas.Trans, upper, blas64.Vector{N: len(b), Data: b, Inc: 1})
+	blas64.Trsv(blas.Trans, f.upper, blas64.Vector{N: len(b), Data: b, Inc: 1})
 	return b
 }
 
 // LogDeterminant is the natural logarithm of the determinant of A.
-func (f *Factor) LogDeterminant() float64 { return f.cholesky.LogDet() }
+func (f *Factor) LogDeterminant() float64 {
+	sum := 0.0
+	for i := range f.upper.N {
+		sum += 2 * math.Log(f.upper.Data[i*f.upper.Stride+i])
+	}
+	return sum
+}
