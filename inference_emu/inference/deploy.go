@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
@@ -57,6 +58,9 @@ func (s *Service) Deploy(ctx context.Context, a emu.Architecture, def definition
 	return found, nil
 }
 
+// catalogue parses all descriptions of devices: once.
+var catalogue = sync.OnceValues(device.Catalogue)
+
 func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
 	if err := s.searching.Enter(ctx); err != nil {
 		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
@@ -70,7 +74,7 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 	if err != nil {
 		return nil, err
 	}
-	devices, err := device.Catalogue()
+	devices, err := catalogue()
 	if err != nil {
 		return nil, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
 	}
