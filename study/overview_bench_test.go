@@ -94,11 +94,4 @@ func BenchmarkOverviews(b *testing.B) {
 			}
 		}
 	})
-	b.Run("impact", func(b *testing.B) {
-		for b.Loop() {
-			if answer, err := service.Impact(b.Context(), "long"); err != nil || len(answer.Outcomes) != 3 {
-				b.Fatalf("%d outcomes: %v", len(answer.Outcomes), err)
-			}
-		}
-	})
 }

@@ -7,7 +7,24 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
+
+// trainTo trains the lease's one epoch to a value of its first objective, with what
+// that took.
+func (w *world) trainTo(lease *protocol.Lease, value, seconds, joules float64) {
+	w.t.Helper()
+	_, err := w.service.Report(w.ctx, lease.Trial, protocol.Report{
+		LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: trial.Float(seconds), Metrics: map[string]trial.Float{lease.Objectives[0]: trial.Float(value)},
+		Energy: &trial.Energy{Joules: trial.Float(joules), Method: "estimate: test"},
+	})
+	if err == nil {
+		_, err = w.finish(lease, protocol.BudgetReached)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 func (w *world) trajectory(name string) protocol.Trajectory {
 	w.t.Helper()

@@ -60,7 +60,6 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"GET /api/v1/studies/x/pareto":                                        func(c *rest.Client) error { return failure(c.Pareto(ctx, "x")) },
 		"GET /api/v1/studies/x/trajectory":                                    func(c *rest.Client) error { return failure(c.Trajectory(ctx, "x")) },
 		"GET /api/v1/studies/x/edge":                                          func(c *rest.Client) error { return failure(c.EdgeOverview(ctx, "x")) },
-		"GET /api/v1/studies/x/impact":                                        func(c *rest.Client) error { return failure(c.Impact(ctx, "x")) },
 		"GET /api/v1/studies/x/recommendation":                                func(c *rest.Client) error { return failure(c.Recommendation(ctx, "x")) },
 		"GET /api/v1/studies/x/trials":                                        func(c *rest.Client) error { return failure(c.Trials(ctx, "x", protocol.TrialQuery{})) },
 		"GET /api/v1/studies/x/trials/7":                                      func(c *rest.Client) error { return failure(c.Trial(ctx, "x", 7)) },

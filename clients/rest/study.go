@@ -117,11 +117,6 @@ func (c StudyCalls) EdgeOverview(ctx context.Context, study string) (protocol.Ed
 	return get[protocol.EdgeOverview](ctx, c.caller, path("studies", study, "edge"), "")
 }
 
-// Impact says how far each outcome varies with each parameter alone.
-func (c StudyCalls) Impact(ctx context.Context, study string) (protocol.Impact, error) {
-	return get[protocol.Impact](ctx, c.caller, path("studies", study, "impact"), "")
-}
-
 // Pareto returns the trials that no other beats in all objectives.
 func (c StudyCalls) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
 	return get[protocol.Pareto](ctx, c.caller, path("studies", study, "pareto"), "")

@@ -1,5 +1,5 @@
 // Package analysis answers questions about a study's results: which parameters
-// matter, how outcomes vary with them, how the study came to its best value.
+// matter, how the study came to its best value.
 //
 // Everything here reads an immutable copy of a study, and changes nothing.
 package analysis
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/gate"
-	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
@@ -19,8 +18,6 @@ const eventPage = 5000
 // Store reads what was logged and learned.
 type Store interface {
 	Events(ctx context.Context, study string, after int64, limit int) ([]journal.Event, error)
-	Records(ctx context.Context, machine string) ([]similarity.Record, error)
-	RecordTypes(ctx context.Context) ([]string, error)
 }
 
 // Options are what Queries take from their surroundings.

@@ -45,11 +45,6 @@ func TestOverviewsArriveAsTheyWereMade(t *testing.T) {
 	if err != nil || wrong != nil || !reflect.DeepEqual(came, made) || len(came.Points) == 0 || came.Distributions[0].NotFinite != 1 {
 		t.Errorf("%+v came, %+v was made (%v, %v)", came, made, err, wrong)
 	}
-	impact, err := client.Impact(ctx, "small")
-	said, wrong := s.studies.Impact(ctx, "small")
-	if err != nil || wrong != nil || !reflect.DeepEqual(impact, said) || len(impact.Outcomes) < 2 {
-		t.Errorf("%+v came, %+v was made (%v, %v)", impact, said, err, wrong)
-	}
 	overview, err := client.EdgeOverview(ctx, "edge")
 	shown, wrong := s.studies.EdgeOverview(ctx, "edge")
 	if err != nil || wrong != nil || !reflect.DeepEqual(overview, shown) || len(overview.Devices) != 1 {
@@ -60,7 +55,6 @@ func TestOverviewsArriveAsTheyWereMade(t *testing.T) {
 	}
 	for name, ask := range map[string]func() error{
 		"trajectory": func() error { _, err := client.Trajectory(ctx, "none"); return err },
-		"impact":     func() error { _, err := client.Impact(ctx, "none"); return err },
 		"edge":       func() error { _, err := client.EdgeOverview(ctx, "none"); return err },
 	} {
 		if err := ask(); !problem.Is(err, problem.NotFound) {

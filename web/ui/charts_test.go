@@ -321,9 +321,6 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 		{"/studies/digits-at-the-edge/edge", `document.querySelector("#scatter canvas") !== null`, []string{
 			"digits-at-the-edge-edge.csv: device,trial,rung,accuracy,batch_size,cores,cpu_hertz,latency_seconds,latency_seconds_low,latency_seconds_high,joules_per_sample",
 		}},
-		{"/impact?study=boosted-or-linear", `document.querySelector(".impact-map") !== null`, []string{
-			"boosted-or-linear-impact.csv: study,outcome,unit,parameter,class,variation,lowest,lowest_at,highest,highest_at,measured,chance",
-		}},
 		{"/ground-truth?machine=a+machine", `document.querySelector("#plane canvas") !== null`, []string{
 			"ground-truth-known-workloads-Runs.csv: workload,first_component,second_component",
 			"ground-truth-known-workloads-Circles.csv: workload,runs,first_component,second_component,radius",

@@ -74,7 +74,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
 		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#probes"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},
 		{"/compare?study=" + url.QueryEscape(hostile), "#winners"}, {"/compare?study=evil&study=" + url.QueryEscape(hostile+"no"), "#picked"},
-		{"/impact?study=" + url.QueryEscape(hostile), "#maps"}, {address + "/edge", "#study-link"},
+		{address + "/edge", "#study-link"},
 		{address + "?query=" + url.QueryEscape(hostile), "#board"},
 	} {
 		p.visit(page.path)

@@ -94,47 +94,6 @@ func tryCompareStudies(t *testing.T, s *stage, browser context.Context) {
 	p.quiet()
 }
 
-func tryNoImpact(_ *testing.T, s *stage, browser context.Context) {
-	p := s.enter(browser, "/impact")
-	p.seeText("#empty", "There is no study yet")
-	p.quiet()
-}
-
-func tryImpact(t *testing.T, s *stage, browser context.Context) {
-	p := s.enter(browser, "/impact")
-	// Without a choice, the newest study with trials enough.
-	p.see("location.search", "?study=lenet-fashion-mnist")
-	p.visit("/impact?study=boosted-or-linear")
-	answer, err := s.studies.Impact(t.Context(), "boosted-or-linear")
-	if err != nil || len(answer.Outcomes) < 3 || len(answer.Outcomes[0].Parameters) != 5 {
-		t.Fatalf("%+v: %v", answer, err)
-	}
-	var names, classes []string
-	for _, one := range answer.Outcomes[0].Parameters {
-		names, classes = append(names, one.Name), append(classes, one.Class)
-	}
-	p.see(`[...document.querySelectorAll(".impact-map tbody th")].map(head => head.textContent)`, names)
-	p.see(`[...document.querySelectorAll(".impact-map tbody tr")].map(row => row.cells[2].dataset.class)`, classes)
-	p.see(`[...document.querySelectorAll(".impact-map tbody tr")].map(row => row.cells[2].querySelector(".sub").textContent)`, classes) // the word, too
-	p.see(`[...document.querySelectorAll(".impact-map thead .impact")].map(head => head.firstChild.textContent)`, []string{"log_loss", "Training time", "Training energy"})
-	p.seeText("#maps", "estimate")
-	p.see(`[...document.querySelectorAll(".impact-map td.impact[data-class]")].every(cell => cell.title.includes("predicted from") && cell.title.includes("probability"))`, true)
-	rows := 0
-	for _, outcome := range answer.Outcomes {
-		rows += len(outcome.Parameters)
-	}
-	p.see(`document.querySelectorAll("#numbers tbody tr").length`, rows)
-
-	// Several studies: a map for each outcome.
-	p.choose("#add", "lenet-fashion-mnist")
-	p.click("#add-button")
-	p.see(`[...document.querySelectorAll("#maps h2")].map(head => head.textContent)`, []string{"log_loss", "Training time", "Training energy", "accuracy"})
-	p.see(`document.querySelectorAll("#maps section:nth-child(2) thead .impact").length`, 2)
-	p.visit("/impact?study=digits")
-	p.seeText("#empty", "No trial of these studies has been measured yet")
-	p.quiet()
-}
-
 func tryEdge(t *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
 	s.create(strings.NewReplacer("constraint: \"latency_ms <= 0.0001\"", "constraint: \"latency_ms <= 10000\"").Replace(deployedFile))

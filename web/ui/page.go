@@ -33,7 +33,7 @@ type pages map[string]*template.Template
 func newPages() pages {
 	layout := template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/deploy.html", "templates/picker.html", "templates/placement.html", "templates/study-cards.html", "templates/charts-cards.html"))
 	list := pages{}
-	for _, name := range []string{"login", "studies", "new-study", "study", "charts", "trial", "compare-trials", "workers", "pool", "ground-truth", "compare-studies", "impact", "edge", "missing"} {
+	for _, name := range []string{"login", "studies", "new-study", "study", "charts", "trial", "compare-trials", "workers", "pool", "ground-truth", "compare-studies", "edge", "missing"} {
 		list[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return list

@@ -61,8 +61,6 @@ func TestPages(t *testing.T) {
 		{"a model's deployments are shown for each device", tryDeploy},
 		{"what runs taught is shown by type of machine", tryGroundTruth},
 		{"studies are compared by what they found and spent", tryCompareStudies},
-		{"parameters have an impact, in classes and in numbers", inGallery(tryImpact)},
-		{"without a study there is no impact", tryNoImpact},
 		{"models are chosen by what they are worth and cost on devices", tryEdge},
 		{"what reuse saved is shown by study", tryReuse},
 		{"the pool shows demand, its forecast and the knob", tryPool},

@@ -74,7 +74,7 @@ func TestEveryPage(t *testing.T) {
 		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false},
 		{"missing", "/nowhere", s, true}, {"unknown", "/studies/none", s, true}, {"unknown-trial", "/studies/digits/trials/7", s, true},
 		{"compare-studies", "/compare?study=lenet-fashion-mnist&study=boosted-or-linear", s, false}, {"compare-no-studies", "/compare", s, false}, {"worker", "/workers?worker=worker-lab-03", s, false},
-		{"impact", "/impact?study=boosted-or-linear", s, false}, {"impacts", "/impact?study=boosted-or-linear&study=lenet-fashion-mnist", s, false}, {"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},
+		{"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},
 		{"none", "/studies", none, false}, {"pool", "/pool", s, false}, {"no-pool", "/pool", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
 	}
 	for _, one := range screens {

@@ -49,9 +49,6 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /compare", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "compare-studies", Title: "Compare studies"})
 	})
-	mux.HandleFunc("GET /impact", func(w http.ResponseWriter, r *http.Request) {
-		pages.write(w, http.StatusOK, page{Name: "impact", Title: "Parameter impact"})
-	})
 	mux.HandleFunc("GET /studies/{study}/edge", func(w http.ResponseWriter, r *http.Request) {
 		study := r.PathValue("study")
 		pages.write(w, http.StatusOK, page{Name: "edge", Title: "Edge of " + study, Study: study})

@@ -19,7 +19,7 @@ const axes = {
 };
 
 const address = new Address(() => refresh().catch(tell));
-const picker = new Picker(address, mostLines, true);
+const picker = new Picker(address, mostLines);
 const known = new Map(); // reference -> {reference, study, trajectory} or {reference, error}
 let shown = ""; // what the page was drawn from
 let drawn = []; // the studies on it, each with its place

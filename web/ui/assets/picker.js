@@ -48,11 +48,10 @@ export class Address {
 }
 
 export class Picker {
-  /** At most so many studies, with letters where lines are drawn for them. */
-  constructor(address, most, letters) {
+  /** At most so many studies. */
+  constructor(address, most) {
     this.address = address;
     this.most = most;
-    this.letters = letters;
     byId("picker").addEventListener("submit", (event) => {
       event.preventDefault();
       if (byId("add").value) address.studies = [...this.chosen, byId("add").value];
@@ -79,7 +78,7 @@ export class Picker {
   #item({ reference, study, error }, place) {
     const others = () => this.chosen.filter((one) => one !== reference);
     return make("li", {},
-      this.letters && study ? lineMark(place) : null,
+      study ? lineMark(place) : null,
       study ? make("a", { href: studyPath(reference) }, study.name) : make("span", { class: "muted" }, `${reference}: ${error}`),
       study && study.owner !== "admin" ? make("span", { class: "muted" }, study.owner) : null,
       make("button", { type: "button", class: "quiet", "aria-label": `Take ${reference} out`, on: { click: () => (this.address.studies = others()) } }, "×"));

@@ -108,11 +108,10 @@ function wireActions() {
   show(byId("edge-link"), study.definition.inference !== undefined && !guest);
   const here = new URLSearchParams({ study: referenceOf(study) });
   byId("compare-link").href = `/compare?${here}`;
-  byId("impact-link").href = `/impact?${here}`;
   byId("copy").href = `/studies/new?from=${encodeURIComponent(referenceOf(study))}`;
   byId("enqueue").addEventListener("click", () => tryOne(null));
   byId("share").addEventListener("click", () => share(path(), study.name));
-  for (const id of ["copy", "share", "delete", "compare-link", "impact-link"]) show(byId(id), !guest);
+  for (const id of ["copy", "share", "delete", "compare-link"]) show(byId(id), !guest);
   show(byId("actions"), true);
 }
 
