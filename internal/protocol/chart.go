@@ -13,8 +13,8 @@ import (
 
 // ColumnsQuery says which measurements are wanted.
 type ColumnsQuery struct {
-	// Rung is where they were made; nil: where most trials were measured, the
-	// higher one of two.
+	// Rung is where they were made; nil: the highest one where five trials were
+	// measured, which the answer is near, else the one with the most.
 	Rung *int
 	// Objective is the place of the objective that ranks them.
 	Objective int

@@ -20,6 +20,8 @@ const (
 	maxColumns   = 10000
 	// mostQuantiles bounds the points of a distribution.
 	mostQuantiles = 500
+	// enoughToSee is how many trials a chart needs to be worth opening.
+	enoughToSee = 5
 )
 
 // Columns returns the study's measurements at one rung.
@@ -50,14 +52,12 @@ func columnsOf(now journal.View, query protocol.ColumnsQuery) protocol.Columns {
 		}
 	}
 	for rung, measured := range answer.Measured {
-		if measured >= answer.Measured[answer.Rung] {
+		if measured > 0 && measured >= min(enoughToSee, answer.Measured[answer.Rung]) {
 			answer.Rung = rung
 		}
 	}
 	if query.Rung != nil {
 		answer.Rung = *query.Rung
-	} else if answer.Measured[answer.Rung] == 0 {
-		answer.Rung = 0
 	}
 	answer.Budget = now.Ladder[answer.Rung].Budget
 	list := rankedAt(trials, answer.Rung, query.Objective, def.Objectives[query.Objective].Direction)

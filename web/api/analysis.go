@@ -9,7 +9,7 @@ import (
 
 type columnsInput struct {
 	StudyRef
-	Rung      int `query:"rung" minimum:"-1" default:"-1" doc:"the rung; -1: the one where most trials were measured"`
+	Rung      int `query:"rung" minimum:"-1" default:"-1" doc:"the rung; -1: the highest where 5 trials were measured, else that with most"`
 	Objective int `query:"objective" minimum:"0" maximum:"1000" default:"0" doc:"the place of the objective that ranks, from 0"`
 	Limit     int `query:"limit" minimum:"1" maximum:"10000" default:"2000" doc:"of more trials, the best half of as many come, and every so manieth of the others: sample tells"`
 }

@@ -40,6 +40,7 @@ func tryUsers(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#name", "mine")
 	p.seeText("#setup", "Owner")
 	p.seeText("#setup", "browser")
+	p.seeText("#setup", "tuned while trials train")
 	p.click("#stop") // what is its own it may change
 	p.confirm("Stop the study")
 	p.seeText("#status", "stopped")

@@ -90,6 +90,7 @@ async function start() {
     show(byId("content"), true);
     offerRungs(study, columns.measured, columns.rung);
     const measurements = new RungMeasurements(study, columns, wanted.objective);
+    for (const card of ["parallel", "slice", "contour", "rank", "edf"]) byId(card).classList.toggle("awaiting", measurements.rows.length === 0);
     parallel.draw(measurements);
     slices.draw(measurements);
     planes.draw(measurements);

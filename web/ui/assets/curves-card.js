@@ -31,6 +31,7 @@ export class CurvesCard {
     const answer = await get(studyPath(this.reference, `/curves?metric=${encodeURIComponent(wanted)}`));
     if (wanted !== this.#metric) return; // another one was chosen since
     this.#answer = answer;
+    byId("curves").classList.toggle("awaiting", answer.curves.length === 0);
     this.#offer();
     this.#draw();
   }
@@ -74,7 +75,7 @@ export class CurvesCard {
     fillLegend(byId("curves-legend"), used.map((rung) => ({ colour: rungColour(colours, rung.index, rungs.length), text: `rung ${rung.index}`, line: true })));
     const chosen = sampleInWords(sample, curves.length);
     const fractions = new Set(rungs.map((rung) => rung.budget.data_fraction)).size > 1;
-    remark(byId("curves-note"), curves.length === 0 ? "No epoch has been reported yet." : [
+    remark(byId("curves-note"), [
       fractions ? "Rungs train on different shares of the data: compare within a colour." : "", chosen, leftOut(outside, values.filter((value) => !Number.isFinite(value)).length)].filter(Boolean).join(" "));
   }
 

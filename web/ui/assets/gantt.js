@@ -98,6 +98,7 @@ export class Gantt {
 
   #draw() {
     const { workers, cut } = this.#answer;
+    byId("gantt").classList.toggle("awaiting", this.#spans.length === 0);
     const shown = Math.min(this.#rows.length, mostRows);
     const each = shown > 60 ? 9 : shown > 24 ? 13 : 20;
     this.each = each;
@@ -112,10 +113,9 @@ export class Gantt {
     fillLegend(byId("gantt-legend"), [
       ...this.study.rungs.filter((rung) => this.#spans.some((span) => span.rung === rung.index)).map((rung) => ({ colour: rungColour(colours, rung.index, this.study.rungs.length), text: `rung ${rung.index}`, line: true })),
     ]);
-    setText(byId("gantt-marks"), this.#spans.length > 0 ? "At the end of a bar: ‖ paused, ✓ completed, ✕ lost, ! failed, ↺ given back, ↓ stopped early." : "");
+    setText(byId("gantt-marks"), "At the end of a bar: ‖ paused, ✓ completed, ✕ lost, ! failed, ↺ given back, ↓ stopped early.");
     show(byId("gantt-all"), cut > 0);
     remark(byId("gantt-note"), [
-      this.#spans.length === 0 ? "No worker has had a trial of this study yet." : "",
       this.#rows.length > mostRows ? `${mostRows} of ${count(this.#rows.length)} rows are drawn: those of the first ${count(this.#rows[mostRows - 1].worker + 1)} of ${count(workers.length)} workers. The data has all.` : "",
       cut > 0 ? `From the study's newest events, since ${duration(cut)} after it was created.` : "",
     ].filter(Boolean).join(" "));

@@ -90,7 +90,7 @@ export class Parallel {
     if (byReader) this.changed(this.#brushes);
     const ranges = this.#axes.filter(({ scale }) => this.#brushes.has(scale.name)).map(({ scale }) => `${scale.name} ${inWords(scale, this.#brushes.get(scale.name))}`);
     const what = ranges.length > 0 ? `${count(this.#wanted.length)} of ${count(rows.length)} trials have ${ranges.join(", ")}.` : `${rows.length === 1 ? "1 trial" : `All ${count(rows.length)} trials`}. Drag along an axis to choose a range of it.`;
-    setText(byId("parallel-state"), rows.length === 0 ? "No trial has been measured at this rung." : what);
+    setText(byId("parallel-state"), what);
     show(byId("parallel-clear"), ranges.length > 0);
     this.canvas.draw(`${several(rows.length, "trial")} over ${this.#axes.map(({ scale }) => scale.name).join(", ")}. ${what} The table below has them.`);
     const { outside } = this.#measurements.valueScale();

@@ -162,7 +162,7 @@ export function drawSetup(study) {
     ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
-    ...(knobs(set.system).length > 0 ? [["System", systemOf(set.system)]] : []),
+    ...(set.system === undefined ? [] : [["System", systemOf(set.system)]]),
     ["Command", set.command?.length ? make("code", {}, set.command.join(" ")) : "none: driven by ask and tell"],
     ["Owner", study.owner],
     ["Created", moment(study.created)],
@@ -173,6 +173,7 @@ export function drawSetup(study) {
 
 // The constants of the system, and what is tuned while trials train.
 function systemOf(section) {
+  if (typeof section === "string") return { auto: "tuned while trials train", off: "not tuned" }[section] ?? section;
   const all = knobs(section);
   const tuned = all.filter((one) => one.tuned).map(({ name, text }) => `${name} ${text}`);
   const constants = all.filter((one) => !one.tuned).map(({ name, text }) => `${name} ${text}`);

@@ -81,8 +81,9 @@ export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhas
   setText(byId("system-note"), "Epochs by phase. Savings are differences from the default configuration that were measured; seconds are of the whole machine.");
 }
 
-/** The knobs of a study file as pairs [name, value or what is tried]. */
+/** The knobs of a study file as pairs [name, value or what is tried]; where it leaves them to the server, none. */
 export function knobs(section = {}) {
+  if (typeof section === "string") return [];
   return Object.entries(section).filter(([name]) => name !== "objective").map(([name, value]) => {
     const tuned = value === "auto" || typeof value === "object";
     return { name, tuned, value, text: !tuned ? parameter(value) : value === "auto" ? "powers of two up to the cores" : value.values.map((one) => parameter(one)).join(", ") };
