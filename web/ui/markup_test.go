@@ -69,7 +69,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies")
 	address := "/studies/" + url.PathEscape(hostile)
 	for _, page := range []struct{ path, at string }{
-		{"/studies", "#studies"}, {"/workers", "#workers"}, {"/pool", "#steps"}, {"/pool", "#placement-runs"}, {"/pool", "#launches"}, {"/pool", "#launches-notes"}, {"/pool", "#ends"},
+		{"/studies", "#studies"}, {"/workers", "#workers"}, {"/pool?details=1", "#steps"}, {"/pool", "#placement-runs"}, {"/pool", "#launches"}, {"/pool", "#launches-notes"}, {"/pool?details=1", "#ends"},
 		{address + "/charts", "#parallel"}, {address + "/charts", "#slices"}, {address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
 		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
 		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#probes"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},

@@ -80,7 +80,7 @@ func severalTypes() *protocol.Pool {
 
 func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	// No worker, then one: as the server says it.
-	p := s.enter(browser, "/pool")
+	p := s.enter(browser, "/pool?details=1")
 	p.seeText("#placement-note", "No worker is known.")
 	p.see(`["placement-frame", "placement-waiting-card", "placement-moves-card", "placement-models-card", "gpu-models-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, true, true})
 	view := s.create(smallFile)

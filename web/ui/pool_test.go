@@ -96,7 +96,7 @@ func (s *stage) foresee(name string) {
 }
 
 func tryPool(t *testing.T, s *stage, browser context.Context) {
-	p := s.enter(browser, "/pool")
+	p := s.enter(browser, "/pool?details=1")
 	p.see(`document.querySelector("nav [aria-current=page]").textContent`, "Pool")
 	p.seeText("#nothing", "needs 30 minutes")
 	p.see(`["demand", "trust", "steps-card", "users-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true, true, true})
@@ -176,6 +176,10 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	q.carry(auth.User)
 	q.visit("/pool")
 	q.seeText("#demand-note", "The demand of browser alone.")
+	q.see(`document.getElementById("scaled-card").checkVisibility()`, false) // details are behind
+	q.click("#behind > summary")
+	q.see(`document.getElementById("scaled-card").checkVisibility()`, true)
+	q.see("location.search", "?details=1")
 	q.see(`["knob", "steps-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true})
 	q.seeText("#users", "browser\t1\t1")
 	q.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => row.cells[4].textContent)`, []string{"–", "–"}) // of others' demand it is told nothing

@@ -75,7 +75,7 @@ func TestEveryPage(t *testing.T) {
 		{"missing", "/nowhere", s, true}, {"unknown", "/studies/none", s, true}, {"unknown-trial", "/studies/digits/trials/7", s, true},
 		{"compare-studies", "/compare?study=lenet-fashion-mnist&study=boosted-or-linear", s, false}, {"compare-no-studies", "/compare", s, false}, {"worker", "/workers?worker=worker-lab-03", s, false},
 		{"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},
-		{"none", "/studies", none, false}, {"pool", "/pool", s, false}, {"no-pool", "/pool", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
+		{"none", "/studies", none, false}, {"pool", "/pool?details=1", s, false}, {"pool-front", "/pool", s, false}, {"no-pool", "/pool", none, false}, {"no-workers", "/workers", none, false}, {"login", "/login", none, false},
 	}
 	for _, one := range screens {
 		t.Run(one.name, func(t *testing.T) {

@@ -194,6 +194,10 @@ async function refresh() {
 const ask = (run) => run().then(refresh).catch((error) => tell(error));
 
 offerFrame();
+// Whether the details are open is in the address.
+const behind = byId("behind");
+behind.open = new URLSearchParams(location.search).has("details");
+behind.addEventListener("toggle", () => history.replaceState(null, "", behind.open ? "?details=1" : location.pathname));
 byId("span").addEventListener("change", () => refresh().catch((error) => tell(error)));
 byId("performance").addEventListener("input", () => {
   touched = true;
