@@ -104,31 +104,16 @@ type Target struct {
 	Device device.Device
 	// Machine is what runs on the device are stored under.
 	Machine string
+	// Board says that a board measures what it is asked to: once it has measured
+	// [MostMeasured] settings, the best of those is the answer.
+	Board bool
 }
 
 // Find searches the device for the architecture. Known are architectures of which
 // some may have really run there: runs of this one count as well as its own, which
 // go before them. That nothing can run it there is an answer ([Deployment.Runs]).
 func Find(a emu.Architecture, target Target, known []emu.Architecture, settings Settings) (Deployment, error) {
-	on := target.Device
-	prior, err := estimate.Known()
-	if err != nil {
-		return Deployment{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
-	}
-	a = withRuns(a, known)
-	s := site{
-		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
-		runs: target.runsOf(a),
-	}
-	measurements := target.measurements(append([]emu.Architecture{a}, known...))
-	s.model = estimate.Fit(Rates(on), measurements, prior)
-	if timed(measurements) {
-		s.plain = estimate.Fit(Rates(on), nil, prior)
-	}
-	result, err := tuning.Search(tuning.Settings{
-		Space: s.space(), Objective: settings.Objective, Constraints: settings.Constraints,
-		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput},
-	}, s.evaluate)
+	s, result, err := search(a, target, known, settings)
 	if err != nil {
 		return Deployment{}, err
 	}
@@ -138,11 +123,36 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 	}
 	if best == nil {
 		return Deployment{
-			Device: on.Name, Title: on.Title, Architecture: a.Key, Method: none, EnergyMethod: none, Evaluations: result.Evaluations,
+			Device: s.device.Name, Title: s.device.Title, Architecture: a.Key, Method: none, EnergyMethod: none, Evaluations: result.Evaluations,
 			Unmet: []string{"no configuration can run the model: " + firstFailure(result)},
 		}, nil
 	}
 	return s.answer(*best, result), nil
+}
+
+// search tries all settings.
+func search(a emu.Architecture, target Target, known []emu.Architecture, settings Settings) (site, tuning.Result, error) {
+	on := target.Device
+	prior, err := estimate.Known()
+	if err != nil {
+		return site{}, tuning.Result{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
+	}
+	a = withRuns(a, known)
+	s := site{
+		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
+		runs: target.runsOf(a),
+	}
+	s.settled = target.Board && len(s.runs) >= MostMeasured
+	measurements := target.measurements(append([]emu.Architecture{a}, known...))
+	s.model = estimate.Fit(Rates(on), measurements, prior)
+	if timed(measurements) {
+		s.plain = estimate.Fit(Rates(on), nil, prior)
+	}
+	result, err := tuning.Search(tuning.Settings{
+		Space: s.space(), Objective: settings.Objective, Constraints: settings.Constraints,
+		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput},
+	}, s.evaluate)
+	return s, result, err
 }
 
 func firstFailure(result tuning.Result) string {
@@ -164,6 +174,8 @@ type site struct {
 	model        *estimate.Model
 	// plain stands on no measurement; nil unless there are times and no joules.
 	plain *estimate.Model
+	// settled says that what was not measured does not count any more.
+	settled bool
 }
 
 // space is what can be chosen: of clocks those of the fastest cluster, if it has
@@ -194,6 +206,9 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 		}
 		return tuning.Outcome{LatencySeconds: run.Seconds, LatencySecondsLow: run.Low, LatencySecondsHigh: run.High,
 			Joules: joules.Value, JoulesLow: joules.Low, JoulesHigh: joules.High, MemoryBytes: max(run.MemoryBytes, 1), Measured: true}, nil
+	}
+	if s.settled {
+		return tuning.Outcome{}, problem.New(problem.NotFound, "it was not measured")
 	}
 	if !(p.Seconds.Value > 0) || math.IsInf(p.Seconds.Value, 0) {
 		return tuning.Outcome{}, problem.New(problem.Internal, "there is no estimate for a batch of %d", c.BatchSize)
@@ -246,12 +261,16 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.4g MiB", float64(byte
 // ran finds a real inference with the configuration at the highest clock.
 func (s site) ran(c tuning.Configuration) (emu.Run, bool) {
 	for _, run := range s.runs {
-		highest := c.CPUHertz == 0 || c.CPUHertz >= s.device.Clusters[0].HighestHertz.Value
-		if run.Batch == s.batches(c.BatchSize) && run.Threads == c.Cores && highest {
+		if run.Batch == s.batches(c.BatchSize) && run.Threads == c.Cores && s.highest(c) {
 			return run, true
 		}
 	}
 	return emu.Run{}, false
+}
+
+// highest reports whether the cores run at their highest clock, as they are left.
+func (s site) highest(c tuning.Configuration) bool {
+	return c.CPUHertz == 0 || c.CPUHertz >= s.device.Clusters[0].HighestHertz.Value
 }
 
 func (s site) memory(batch int) int64 {

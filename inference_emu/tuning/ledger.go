@@ -60,7 +60,7 @@ func (o Outcome) check() error {
 func (l *ledger) best() *Evaluation {
 	var best *Evaluation
 	for i := range l.tried {
-		if l.tried[i].Failure == "" && (best == nil || l.tried[i].better(*best)) {
+		if l.tried[i].Failure == "" && (best == nil || l.tried[i].Better(*best)) {
 			best = &l.tried[i]
 		}
 	}

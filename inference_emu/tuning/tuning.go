@@ -57,8 +57,20 @@ type Evaluation struct {
 // Feasible reports whether there is an outcome that keeps to all constraints.
 func (e Evaluation) Feasible() bool { return e.Failure == "" && e.Violation == 0 }
 
-// better orders evaluations: the feasible first, by score, then by violation.
-func (e Evaluation) better(than Evaluation) bool {
+// Hoped is the evaluation if it took what the good end of its band says.
+func Hoped(settings Settings, e Evaluation) Evaluation {
+	o := e.Outcome
+	if o.LatencySecondsLow > 0 {
+		o.LatencySeconds = o.LatencySecondsLow
+	}
+	if o.JoulesLow > 0 {
+		o.Joules = o.JoulesLow
+	}
+	return settings.judge(e.Configuration, o, nil)
+}
+
+// Better orders evaluations: the feasible first, by score, then by violation.
+func (e Evaluation) Better(than Evaluation) bool {
 	switch {
 	case e.Violation != than.Violation:
 		return e.Violation < than.Violation
