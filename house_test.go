@@ -43,7 +43,8 @@ var mayImport = map[string][]string{
 	"inference_emu/batching":         {"internal/problem"},
 	"inference_emu/backend":          {"internal/problem", "inference_emu/graph", "internal/regression"},
 	"inference_emu/estimate":         {"inference_emu/graph", "internal/regression"},
-	"inference_emu/emulator":         {"internal/problem", "inference_emu/graph", "inference_emu/onnx", "profiler", "workers/sandbox/filter"},
+	"inference_emu/board":            {"inference_emu", "inference_emu/emulator", "inference_emu/onnx/document", "internal/problem", "internal/protocol", "workers/agent/retry"},
+	"inference_emu/emulator":         {"internal/problem", "inference_emu/graph", "inference_emu/onnx", "inference_emu/onnx/document", "profiler", "workers/sandbox/filter"},
 	"bench/edgetune/gather":          {"internal/problem", "inference_emu/batching"},
 	"inference_emu/onnx":             {"internal/problem", "inference_emu/graph", "inference_emu/onnx/document"},
 	"inference_emu/onnx/document":    {"inference_emu/graph", "internal/problem"},
@@ -163,7 +164,7 @@ var mayImport = map[string][]string{
 	"web/origin":                     {"internal/problem"},
 	"web/standby":                    {"internal/problem", "web/answer", "web/origin", "web/transfer"},
 	"web/transfer":                   {"internal/problem", "web/answer"},
-	"web/api":                        {"internal/protocol/crew", "budget", "internal/problem", "internal/protocol", "study", "study/access", "study/definition", "study/hook", "study/journal", "study/studyfile", "trial", "web/answer", "web/auth", "web/export", "web/follow", "web/guard", "web/idempotency", "web/launches", "web/openapi", "web/strict", "web/transfer"},
+	"web/api":                        {"inference_emu", "internal/protocol/crew", "budget", "internal/problem", "internal/protocol", "study", "study/access", "study/definition", "study/hook", "study/journal", "study/studyfile", "trial", "web/answer", "web/auth", "web/export", "web/follow", "web/guard", "web/idempotency", "web/launches", "web/openapi", "web/strict", "web/transfer"},
 	"web/openapi":                    {"budget", "internal/protocol", "similarity", "study/definition", "study/search", "study/space", "trial"},
 	"web/export":                     {"budget", "internal/protocol", "study/definition", "study/space", "trial"},
 	"web/follow":                     {"internal/problem", "internal/protocol", "study/access"},
@@ -223,7 +224,7 @@ var mayImport = map[string][]string{
 	"bench/profiler":                 {"profiler", "clients/rest", "e2e/launch", "profiler/perf"},
 	"bench/similarity":               {"profiler", "similarity", "study/space", "study/system", "trial", "profiler/perf"},
 	"cmd/tandem":                     {"cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd", "workers/sandbox"},
-	"cmd/tandem/internal/edgecmd":    {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "inference_emu", "inference_emu/backend", "inference_emu/batching", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/graph", "inference_emu/onnx", "inference_emu/tuning", "internal/format", "internal/problem", "profiler"},
+	"cmd/tandem/internal/edgecmd":    {"inference_emu/board", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "inference_emu", "inference_emu/backend", "inference_emu/batching", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/graph", "inference_emu/onnx", "inference_emu/tuning", "internal/format", "internal/problem", "profiler"},
 	"cmd/tandem/internal/hookcmd":    {"clients/rest", "cmd/tandem/internal/term", "internal/format", "study/definition", "study/hook"},
 	"docs":                           {},
 	"cmd/tandem/internal/mcpcmd":     {"clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "docs", "internal/format", "internal/protocol", "study/space", "study/studyfile"},
@@ -237,7 +238,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/studycmd":   {"budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/comparison", "study/definition", "study/hook", "study/journal", "study/session", "study/space", "study/studyfile", "trial", "web/ui"},
 	"cmd/tandem/internal/term":       {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 	"cmd/tandem/internal/truthcmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/protocol", "study/system"},
-	"cmd/tandem/internal/workercmd":  {"workers/agent/retry", "clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
+	"cmd/tandem/internal/workercmd":  {"inference_emu/board", "workers/agent/retry", "clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.

@@ -5,15 +5,19 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/e2e/launch"
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // newDeployedStudy is a study of a script that hands over a model, which will run
-// on a Raspberry Pi and on this machine.
-func newDeployedStudy(t *testing.T, name, model string) study {
+// on these devices.
+func newDeployedStudy(t *testing.T, name, model, devices string) study {
 	t.Helper()
 	s := newStudy(t, name, "epochs, epochs: {min: 1, max: 3}, eta: 3", "0", 4)
 	content, err := os.ReadFile(s.file)
@@ -30,7 +34,7 @@ func newDeployedStudy(t *testing.T, name, model string) study {
 	}
 	path := filepath.Join(filepath.Dir(s.file), "model.onnx")
 	file := strings.NewReplacer("train.py", "deployed.py", "environment: {", "environment: {MODEL: "+path+", ").Replace(string(content)) +
-		"inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 4}}\n"
+		"inference: {devices: [" + devices + "], batch_size: {low: 1, high: 4}}\n"
 	for path, data := range map[string][]byte{s.file: []byte(file), filepath.Join(filepath.Dir(s.file), "deployed.py"): script, path: saved} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -53,7 +57,7 @@ func TestTheWinnerComesWithItsDeployment(t *testing.T) {
 		args = append(args, "--onnxruntime", libraries[0])
 	}
 	here.worker(args...)
-	s := newDeployedStudy(t, "deployed", "../inference_emu/emulator/testdata/cnn.onnx")
+	s := newDeployedStudy(t, "deployed", "../inference_emu/emulator/testdata/cnn.onnx", "raspberry-pi-4, this-machine")
 	here.must("study", "create", s.file)
 	here.must("study", "watch", s.name)
 	var answer protocol.Recommendation
@@ -82,12 +86,61 @@ func TestTheWinnerComesWithItsDeployment(t *testing.T) {
 	}
 }
 
+// TestABoardMeasuresWhatIsTrained has a board measure the model that trials hand over, and
+// killed at it once.
+func TestABoardMeasuresWhatIsTrained(t *testing.T) {
+	t.Parallel()
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(libraries) == 0 {
+		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
+	}
+	here := newSite(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	board := func() *launch.Process {
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", "lab", "--onnxruntime", libraries[0], "--seconds", "0.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(agent.Kill)
+		return agent
+	}
+	seen := func() []emu.Board { return read[emu.Boards](t, here.must("edge", "boards", "--json")).Boards }
+	s := newDeployedStudy(t, "boarded", "../inference_emu/emulator/testdata/cnn.onnx", "board/lab")
+	if got := here.cli("study", "create", s.file); got.code == 0 || !strings.Contains(got.stderr, "inference.devices[0]") {
+		t.Errorf("a board that nobody heard of: exit code %d\n%s", got.code, got.stderr)
+	}
+	first := board()
+	until(t, "a board", func() bool { return len(seen()) == 1 })
+	here.must("study", "create", s.file)
+	here.worker("--slots", "1")
+	until(t, "an order", func() bool { return seen()[0].Measuring != "" || seen()[0].Measured > 0 })
+	first.Kill()
+	board()
+	here.must("study", "watch", s.name)
+	var answer protocol.Recommendation
+	until(t, "a measured deployment", func() bool {
+		answer = read[protocol.Recommendation](t, here.must("study", "recommend", s.name, "--json"))
+		return len(answer.Deployments) == 1 && !answer.Deployments[0].Estimated()
+	})
+	until(t, "measured trials", func() bool {
+		return !slices.ContainsFunc(here.books(s.name).Trials, func(one trial.Trial) bool {
+			return one.Inference == nil || one.Inference.Device != "board/lab" || one.Inference.Estimated()
+		})
+	})
+}
+
 // TestABrokenModelFailsNoTrial hands over a file that is no model.
 func TestABrokenModelFailsNoTrial(t *testing.T) {
 	t.Parallel()
 	here := newSite(t)
 	here.worker("--slots", "1")
-	s := newDeployedStudy(t, "broken", "edge_test.go")
+	s := newDeployedStudy(t, "broken", "edge_test.go", "raspberry-pi-4")
 	here.must("study", "create", s.file)
 	here.must("study", "watch", s.name)
 	for _, one := range here.books(s.name).Trials {

@@ -27,6 +27,9 @@ type Architecture struct {
 	ActivationBytes int64 `json:"activation_bytes" minimum:"0"`
 	// StoredBytes are the weights, those that several operators share once.
 	StoredBytes int64 `json:"stored_bytes" minimum:"0"`
+	// Skeleton is the model without weights and names, for boards that measure it
+	// (onnx/document.Pack); nil where none could be made.
+	Skeleton []byte `json:"skeleton,omitempty" maxLength:"174764"`
 	// Runs are real inferences of it, by type of machine.
 	Runs []Run `json:"runs,omitempty" maxItems:"1024"`
 	// Sites are what the types of machine are made of that trained it.

@@ -13,6 +13,7 @@ import (
 const (
 	MaxOperators = 20_000
 	MaxRuns      = 1024
+	maxSkeleton  = 128 << 10
 	maxTensors   = 1024
 	maxAxes      = 64
 	maxName      = 256
@@ -39,6 +40,7 @@ func (a Architecture) Faults() []problem.Field {
 	c.require(len(a.Key) >= 8 && len(a.Key) <= 128 && word(a.Key), "key", a.Key, "must be 8 to 128 letters and digits")
 	c.require(a.ActivationBytes >= 0 && a.ActivationBytes <= maxBytes, "activation_bytes", a.ActivationBytes, "must be from 0 to 2^50")
 	c.require(a.StoredBytes >= 0 && a.StoredBytes <= maxBytes, "stored_bytes", a.StoredBytes, "must be from 0 to 2^50")
+	c.require(len(a.Skeleton) <= maxSkeleton, "skeleton", len(a.Skeleton), "must have at most %d bytes", maxSkeleton)
 	c.require(len(g.Name) <= maxName, "graph.name", len(g.Name), "must have at most %d bytes", maxName)
 	c.require(len(g.Operators) > 0 && len(g.Operators) <= MaxOperators, "graph.operators", len(g.Operators), "must be 1 to %d", MaxOperators)
 	c.require(len(g.Tensors) == 0, "graph.tensors", len(g.Tensors), "must be left out: they have names")

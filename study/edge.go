@@ -1,7 +1,10 @@
 package study
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"time"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/inference"
@@ -9,8 +12,10 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -51,16 +56,57 @@ func (s *Service) recordInference(ctx context.Context, e inference.Result, answe
 	tx.Change.Architectures = []emu.Architecture{e.Architecture}
 	for _, other := range r.Trials {
 		same := other.Number == t.Number || other.Inference != nil && other.Inference.Architecture == e.Inference.Architecture && other.Inference.Machine == e.Inference.Machine
-		if !same || other.Inference != nil && other.Inference.Same(e.Inference) {
-			continue
+		if same {
+			session.Infer(tx, other, e.Inference)
 		}
-		now := e.Inference
-		other.Inference = &now
-		tx.Log(journal.Event{Kind: journal.Emulated, Trial: other.ID, State: string(other.State), Worker: other.Worker}, other.Inference)
-		tx.Stage(other)
 	}
 	tx.Then(e.Then)
 	return s.sessions.Commit(ctx, tx, answer)
+}
+
+// wanted is what studies in memory want to know of a device, the newest study first.
+func (s *Service) wanted(name string) (list []inference.Wanted) {
+	var created []time.Time
+	for r := range s.sessions.Each() {
+		def := r.Study.Definition
+		if def.Inference == nil || !slices.Contains(def.Inference.Devices, name) {
+			continue
+		}
+		trials := slices.DeleteFunc(slices.Clone(r.Trials), func(t trial.Trial) bool { return t.Inference == nil })
+		slices.SortStableFunc(trials, func(a, b trial.Trial) int { return cmp.Compare(len(b.Results), len(a.Results)) })
+		one := inference.Wanted{Study: r.Study.ID, Definition: def}
+		for _, t := range trials {
+			if !slices.Contains(one.Keys, t.Inference.Architecture) {
+				one.Keys = append(one.Keys, t.Inference.Architecture)
+			}
+		}
+		at, _ := slices.BinarySearchFunc(created, r.Study.Created, func(a, b time.Time) int { return b.Compare(a) })
+		created, list = slices.Insert(created, at, r.Study.Created), slices.Insert(list, at, one)
+	}
+	return list
+}
+
+// refreshInference gives the trials of an architecture what an inference of it takes, and
+// their newest result the values that follow from it. The search keeps what it was told.
+func (s *Service) refreshInference(ctx context.Context, study string, cost trial.InferenceCost) error {
+	ctx = access.WithCaller(ctx, access.Caller{}) // boards see no study
+	r, err := s.sessions.Locked(ctx, study)
+	if err != nil {
+		return err
+	}
+	defer r.Leave()
+	tx := r.Begin()
+	for _, one := range r.Trials {
+		if one.Inference == nil || one.Inference.Architecture != cost.Architecture {
+			continue
+		}
+		cost.Machine = one.Inference.Machine
+		session.Infer(tx, one, cost)
+	}
+	if len(tx.Change.Events) == 0 {
+		return nil
+	}
+	return s.sessions.Commit(registry.Unkeyed(ctx), tx, nil)
 }
 
 // knowledge exchanges the ground truth with other servers.

@@ -19,6 +19,21 @@ func (c PoolCalls) Inferences(ctx context.Context, id trial.ID, report protocol.
 	return write[protocol.Deployments](ctx, c.caller, id, "inferences", report)
 }
 
+// AskBoard asks for a model to measure on a board.
+func (c PoolCalls) AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardReply, error) {
+	return exchange[emu.BoardReply](ctx, c.caller, path("boards", "ask"), ask, once)
+}
+
+// ReportBoard reports what it took there.
+func (c PoolCalls) ReportBoard(ctx context.Context, runs emu.BoardRuns) (protocol.ArchitecturesImported, error) {
+	return exchange[protocol.ArchitecturesImported](ctx, c.caller, path("boards", "runs"), runs)
+}
+
+// Boards are those that asked in the last day.
+func (c PoolCalls) Boards(ctx context.Context) ([]emu.Board, error) {
+	return list[emu.Board](ctx, c.caller, "boards", path("boards"))
+}
+
 // Deployments says how to run the trial's model on the study's devices.
 func (c PoolCalls) Deployments(ctx context.Context, study string, number int) (protocol.Deployments, error) {
 	return get[protocol.Deployments](ctx, c.caller, path("studies", study, "trials", strconv.Itoa(number), "deployments"), "")

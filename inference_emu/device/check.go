@@ -45,7 +45,7 @@ func (c *checker) require(ok bool, path string, value any, format string, args .
 // check returns every fault of a device.
 func check(d Device) []problem.Field {
 	var c checker
-	c.require(len(d.Name) <= maxNameBytes && names.MatchString(d.Name), "name", shorten(d.Name),
+	c.require(IsName(d.Name), "name", shorten(d.Name),
 		"must be 1 to %d small letters and digits, with single hyphens between them, such as raspberry-pi-4", maxNameBytes)
 	c.label("title", d.Title)
 	c.label("processor.value", d.Processor.Value)
@@ -145,3 +145,6 @@ func source[T any](c *checker, path string, v Value[T]) {
 	c.require(v.Source != "" && len(v.Source) <= maxTextBytes, path+".source", shorten(v.Source),
 		"must say in 1 to %d bytes where the value is from; mark what was not looked up or measured with estimated: true, and give the reasoning", maxTextBytes)
 }
+
+// IsName reports whether a device may have the name.
+func IsName(name string) bool { return len(name) <= maxNameBytes && names.MatchString(name) }

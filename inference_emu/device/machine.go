@@ -9,6 +9,10 @@ import (
 // ThisMachine is the name of the device that [Machine] describes.
 const ThisMachine = "this-machine"
 
+// BoardPrefix begins the names of devices that only a board of the user's is
+// (tandem edge agent).
+const BoardPrefix = "board/"
+
 // unknownProcessor is that of a machine whose kernel does not name it.
 const unknownProcessor = "unknown processor"
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 )
 
 // Inspection is what a model's file says of its architecture.
@@ -16,6 +17,10 @@ type Inspection struct {
 	// ActivationBytes is the most memory that what flows between operators takes
 	// at once for one sample.
 	ActivationBytes int64 `json:"activation_bytes"`
+	// Skeleton is the model without weights and names, packed ([document.Pack]); nil
+	// where none can be made of it, and Unpacked says why.
+	Skeleton []byte `json:"skeleton,omitempty"`
+	Unpacked string `json:"unpacked,omitempty"`
 	// Layers are what the file was locked in by.
 	Layers []Layer `json:"layers"`
 }
@@ -77,5 +82,9 @@ func (p *process) inspect() error {
 	if err != nil {
 		return err
 	}
-	return p.answers.Encode(message{Graph: &Inspection{Key: found.Key(), Graph: found, ActivationBytes: found.PeakActivations(1)}})
+	seen := &Inspection{Key: found.Key(), Graph: found, ActivationBytes: found.PeakActivations(1)}
+	if seen.Skeleton, err = document.Pack(p.model); err != nil {
+		seen.Unpacked = err.Error()
+	}
+	return p.answers.Encode(message{Graph: seen})
 }

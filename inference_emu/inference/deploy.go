@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/tandem-tune/tandem/inference_emu"
@@ -80,12 +81,8 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 	}
 	var found []deployment.Deployment
 	for _, name := range def.Inference.Devices {
-		target := deployment.Target{Machine: name}
-		if name == device.ThisMachine {
-			if target, err = thisMachine(a, machine); err != nil {
-				return nil, err
-			}
-		} else if target.Device, err = device.Find(devices, name); err != nil {
+		target, err := s.target(devices, a, name, machine)
+		if err != nil {
 			return nil, err
 		}
 		one, err := deployment.Find(a, target, others, settings)
@@ -95,6 +92,48 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 		found = append(found, one)
 	}
 	return found, nil
+}
+
+// target is a device of a study, for a trial on such a machine.
+func (s *Service) target(devices []device.Device, a emu.Architecture, name, machine string) (deployment.Target, error) {
+	if name == device.ThisMachine {
+		return thisMachine(a, machine)
+	}
+	// Boards are in the architecture once they measured it.
+	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == name })
+	target := deployment.Target{Machine: name, Board: at >= 0}
+	var err error
+	if !strings.HasPrefix(name, device.BoardPrefix) {
+		target.Device, err = device.Find(devices, name)
+		return target, err
+	}
+	site, ok := s.siteOf(name)
+	if !ok && at >= 0 {
+		site, ok = a.Sites[at], true
+	}
+	if !ok {
+		return target, problem.New(problem.Unavailable, "the board %s has not asked this server for work since it was started: run \"tandem edge agent\" on it", name)
+	}
+	target.Device, err = machineOf(site).Device()
+	target.Device.Name, target.Device.Title = name, site.Processor
+	return target, err
+}
+
+// withBoards is the architecture with the sites of the study's own boards, so that they
+// can be estimated when they are gone.
+func (s *Service) withBoards(a emu.Architecture, def definition.Definition) emu.Architecture {
+	if def.Inference == nil {
+		return a
+	}
+	for _, name := range def.Inference.Devices {
+		if !strings.HasPrefix(name, device.BoardPrefix) {
+			continue
+		}
+		if site, ok := s.siteOf(name); ok {
+			a = a.At(site)
+		}
+	}
+	return a
 }
 
 // thisMachine is the worker's own machine as a device.

@@ -34,7 +34,7 @@ func (s *Service) ImportArchitectures(ctx context.Context, sent protocol.Archite
 	for _, one := range sent.Architectures {
 		known, err := s.store.Architecture(ctx, one.Key)
 		if problem.Is(err, problem.NotFound) {
-			known, err = emu.Architecture{Key: one.Key, Graph: one.Graph, ActivationBytes: one.ActivationBytes, StoredBytes: one.StoredBytes}, nil
+			known, err = emu.Architecture{Key: one.Key, Graph: one.Graph, ActivationBytes: one.ActivationBytes, StoredBytes: one.StoredBytes, Skeleton: one.Skeleton}, nil
 		}
 		if err != nil {
 			return reply, err

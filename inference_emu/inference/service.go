@@ -6,6 +6,7 @@ package inference
 
 import (
 	"context"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -52,6 +53,10 @@ type Options struct {
 	// *protocol.ArchitectureReply or a *protocol.Deployments. A request that was
 	// answered before gets that answer instead.
 	Record func(ctx context.Context, result Result, answer any) error
+	// Wanted is what studies want to know of a device; Refresh makes what became known
+	// of an architecture durable with the trials of the study that train it.
+	Wanted  func(device string) []Wanted
+	Refresh Refresh
 	// Import makes the change durable, with the answer to the request.
 	Import func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
 	// Look returns a copy of the study with the reference.
@@ -73,7 +78,11 @@ type Service struct {
 	deciding map[string]*turn
 	claims   map[claim]time.Time // until when a worker is waited for that runs inferences
 	deployed map[question][]deployment.Deployment
-	learned  int // counts the times that deployed was emptied
+	learned  int               // counts the times that deployed was emptied
+	boards   map[string]*board // by name
+	orders   map[claim]order   // what boards measure
+	failures map[claim]int     // of models on devices
+	settled  map[settled]bool
 }
 
 // calibrated empties what was answered, as runs calibrate all estimates. The caller
@@ -94,6 +103,7 @@ func New(store Store, options Options) *Service {
 	return &Service{
 		store: store, options: options, searching: gate.New(),
 		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question][]deployment.Deployment),
+		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
 	}
 }
 
@@ -156,11 +166,15 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		return reply, err
 	}
 	a.Seen = s.options.Now()
+	if a.Skeleton == nil {
+		a.Skeleton = report.Skeleton
+	}
 	if report.Site != nil {
 		site := *report.Site
 		site.Machine = machine
 		a = a.At(site)
 	}
+	a = s.withBoards(a, def)
 	found, err := s.Deploy(ctx, a, def, machine)
 	if err != nil {
 		return reply, err
@@ -168,9 +182,11 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	reply.Deployments = append(reply.Deployments, found...)
 	reply.Run = append(reply.Run, s.toRun(a, def, machine)...)
 	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		// Runs that a board reported meanwhile are not in it: they are looked at again.
+		maps.DeleteFunc(s.settled, func(one settled, _ bool) bool { return one.key == a.Key })
 		if len(reply.Run) > 0 {
-			s.mutex.Lock()
-			defer s.mutex.Unlock()
 			s.claims[claim{a.Key, machine}] = a.Seen.Add(claimTerm)
 		}
 	}}, &reply)
@@ -219,7 +235,7 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 
 // told is the architecture as the worker says it is.
 func told(report protocol.ArchitectureReport) emu.Architecture {
-	return emu.Architecture{Key: report.Key, Graph: report.Graph, ActivationBytes: report.ActivationBytes, StoredBytes: report.StoredBytes}
+	return emu.Architecture{Key: report.Key, Graph: report.Graph, ActivationBytes: report.ActivationBytes, StoredBytes: report.StoredBytes, Skeleton: report.Skeleton}
 }
 
 func architectureFaults(report protocol.ArchitectureReport) []problem.Field {

@@ -19,6 +19,9 @@ type ArchitectureReport struct {
 	ActivationBytes int64 `json:"activation_bytes" minimum:"0"`
 	// StoredBytes are the weights, those that several operators share once.
 	StoredBytes int64 `json:"stored_bytes" minimum:"0"`
+	// Skeleton is the model without weights and names, packed, for boards that measure
+	// it; absent where none can be made.
+	Skeleton []byte `json:"skeleton,omitempty" maxLength:"174764"`
 	// Site is the worker's machine; absent where it could not be found out.
 	Site *emu.Site `json:"site,omitempty"`
 }

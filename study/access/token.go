@@ -21,8 +21,10 @@ const (
 	Launcher Scope = "launcher"
 	// Enrolment is exchanged once for the token of a worker that a launcher started.
 	Enrolment Scope = "enrolment"
-	Viewer    Scope = "viewer" // every read, no write
-	Link      Scope = "link"   // reads one study, for whoever has the link to it
+	// Device measures models on a board: it asks for them, and reports what they took.
+	Device Scope = "device"
+	Viewer Scope = "viewer" // every read, no write
+	Link   Scope = "link"   // reads one study, for whoever has the link to it
 )
 
 // Token is a stored token.

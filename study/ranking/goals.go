@@ -117,9 +117,9 @@ func (g *Goals) Result(t trial.Trial, metrics map[string]trial.Float) trial.Resu
 	return result
 }
 
-// atEdge reports whether an objective or a constraint uses what the server knows of
+// AtEdge reports whether an objective or a constraint uses what the server knows of
 // inference.
-func (g *Goals) atEdge() bool {
+func (g *Goals) AtEdge() bool {
 	return slices.ContainsFunc(g.Names(), func(name string) bool { return slices.Contains(definition.EdgeNames(), name) })
 }
 

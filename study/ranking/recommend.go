@@ -106,7 +106,7 @@ func withoutBest(study journal.Study) string {
 func inferenceNotes(def definition.Definition, i *trial.InferenceCost) []string {
 	goals, err := GoalsOf(def)
 	switch {
-	case i == nil || i.Device == "" || err != nil || !goals.atEdge():
+	case i == nil || i.Device == "" || err != nil || !goals.AtEdge():
 		return nil
 	case i.Estimated():
 		return []string{"what inference on " + i.Device + " takes is an " + i.Method}

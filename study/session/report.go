@@ -142,3 +142,22 @@ func (tx *Transaction) reshared(t trial.Trial) trial.Trial {
 	t.GPUShare = expected.Noted(max(memory, expected.MemoryBytes))
 	return t
 }
+
+// Infer stages what an inference of the trial's model takes, if that is new, and what
+// follows from it for the values of the result that the trial stands at.
+func Infer(tx *Transaction, t trial.Trial, cost trial.InferenceCost) {
+	if t.Inference != nil && t.Inference.Same(cost) {
+		return
+	}
+	t.Inference = &cost
+	if last := len(t.Results) - 1; last >= 0 && t.Results[last].Rung == t.Rung && reaches(t, t.LastEpoch) {
+		goals, err := tx.Session.goals()
+		if err == nil && goals.AtEdge() {
+			now := goals.Result(t, t.Last)
+			t.Results = slices.Clone(t.Results)
+			t.Results[last].Values, t.Results[last].Violation, t.Results[last].Estimated = now.Values, now.Violation, now.Estimated
+		}
+	}
+	tx.Log(journal.Event{Kind: journal.Emulated, Trial: t.ID, State: string(t.State), Worker: t.Worker}, t.Inference)
+	tx.Stage(t)
+}

@@ -59,8 +59,12 @@ func readDevices(s tree.Section) []string {
 		if len(s.Faults) > before {
 			continue
 		}
-		if _, err := device.Find(catalogue, name); err != nil && name != device.ThisMachine {
-			s.Fault(paths[i], item, "%s", message(err))
+		if own, board := strings.CutPrefix(name, device.BoardPrefix); board {
+			if !device.IsName(own) {
+				s.Fault(paths[i], item, "must have small letters, digits and single hyphens after %s, as the board's --device has", device.BoardPrefix)
+			}
+		} else if _, err := device.Find(catalogue, name); err != nil && name != device.ThisMachine {
+			s.Fault(paths[i], item, "%s; tandem edge agent makes a board of yours one, %sNAME", message(err), device.BoardPrefix)
 		} else if slices.Contains(names, name) {
 			s.Fault(paths[i], item, "is there already")
 		}

@@ -43,7 +43,8 @@ func (s *stage) published() map[string]map[string]operation {
 // fails here. "" stands for everybody.
 var expectedAccess = map[string]string{
 	"GET /healthz": "", "GET /readyz": "", "GET /metrics": "admin viewer", "GET /api/v1/openapi.json": "", "POST /api/v1/session": "",
-	"GET /api/v1/session": "admin user worker viewer link launcher", "DELETE /api/v1/session": "admin user worker viewer link launcher",
+	"GET /api/v1/session": "admin user worker viewer link launcher device", "DELETE /api/v1/session": "admin user worker viewer link launcher device",
+	"POST /api/v1/boards/ask": "admin device", "POST /api/v1/boards/runs": "admin device", "GET /api/v1/boards": "admin user viewer",
 	"POST /api/v1/tokens": "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
 	"POST /api/v1/studies": "admin user", "GET /api/v1/studies": "admin user viewer",
 	"GET /api/v1/studies/{study}": "admin user viewer link", "DELETE /api/v1/studies/{study}": "admin user",

@@ -29,7 +29,7 @@ func (s studyAPI) preview(ctx context.Context, input *previewInput) (*jsonAnswer
 	reply := &jsonAnswer[protocol.Preview]{Body: protocol.Preview{Faults: []problem.Field{}}}
 	def, err := studyfile.Parse(input.RawBody, format)
 	if err == nil {
-		err = s.hooks.Check(ctx, def)
+		err = s.checkNames(ctx, def)
 	}
 	var told *problem.Error
 	if errors.As(err, &told) && told.Code == problem.Invalid && len(told.Fields) > 0 {

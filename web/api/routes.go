@@ -120,6 +120,10 @@ func (s *server) sharedRoutes() []route {
 		{"GET", prefix + "/architectures", guard.Onlookers, 200, guard.Call, "list-architectures", "Get the architectures that are known, with what inferences of them took, the newest first", handle(s, knowledgeAPI{s}.architectures), nil},
 		{"POST", prefix + "/architectures", guard.Admins, 200, guard.Call, "import-architectures", "Take in what inferences took on a device", handle(s, ofBody(s.studies.ImportArchitectures)), nil},
 
+		{"POST", prefix + "/boards/ask", guard.Measurers, 200, guard.Call, "ask-board", "Ask for a model to measure on a board", handle(s, ofBody(s.studies.AskBoard)), nil},
+		{"POST", prefix + "/boards/runs", guard.Measurers, 200, guard.Call, "report-board", "Report what a model took on a board", handle(s, ofBody(s.studies.ReportBoard)), nil},
+		{"GET", prefix + "/boards", guard.Readers, 200, guard.Call, "list-boards", "List the boards that asked in the last day, and what they measure", handle(s, ofAll(s.studies.Boards)), nil},
+
 		{"PUT", blobPath, guard.Runners, 204, guard.Stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, artifactAPI{s}.putArtifact), describeUpload},
 		{"GET", blobPath, guard.Holders, 200, guard.Stream, "get-artifact", "Download an artifact", handle(s, artifactAPI{s}.getArtifact), bytesAnswer("application/octet-stream")},
 		{"HEAD", blobPath, guard.Holders, 200, guard.Stream, "head-artifact", "Ask for an artifact's size", handle(s, artifactAPI{s}.getArtifact), nil},

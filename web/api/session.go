@@ -107,7 +107,7 @@ func (s accessAPI) whoAmI(ctx context.Context, _ *nothing) (*jsonAnswer[protocol
 		identity.Owner = token.Name
 	case auth.Link:
 		identity.Study = token.Subject
-	case auth.Worker, auth.Viewer, auth.Launcher, auth.Enrolment:
+	case auth.Worker, auth.Viewer, auth.Launcher, auth.Enrolment, auth.Device:
 	}
 	return answered(identity, nil)
 }

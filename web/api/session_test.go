@@ -185,8 +185,8 @@ func TestTokensThroughTheClient(t *testing.T) {
 	}
 	cookie := s.signIn("new")
 	list, err := admin.Tokens(ctx)
-	if err != nil || len(list) != 7 {
-		t.Fatalf("%d tokens, want the six of the stage and the new one: %v", len(list), err)
+	if err != nil || len(list) != 8 {
+		t.Fatalf("%d tokens, want the seven of the stage and the new one: %v", len(list), err)
 	}
 	for _, shown := range list {
 		if shown.ID == "" || strings.Contains(fmt.Sprint(shown), issued.Token) {

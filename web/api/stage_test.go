@@ -52,11 +52,12 @@ func useCases[S interface {
 	api.SharingUseCases
 	api.LeaseUseCases
 	api.KnowledgeUseCases
+	api.BoardUseCases
 	api.Receipts
 }](s S) api.UseCases {
 	return api.UseCases{
 		StudyUseCases: s, AnalysisUseCases: s, TrialUseCases: s, ChartUseCases: s, WorkerUseCases: s,
-		SharingUseCases: s, LeaseUseCases: s, KnowledgeUseCases: s, Receipts: s,
+		SharingUseCases: s, LeaseUseCases: s, KnowledgeUseCases: s, BoardUseCases: s, Receipts: s,
 	}
 }
 

@@ -52,7 +52,7 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*jsonAns
 	if err != nil {
 		return nil, err
 	}
-	if err := s.hooks.Check(ctx, def); err != nil {
+	if err := s.checkNames(ctx, def); err != nil {
 		return nil, err
 	}
 	view, err := s.studies.CreateWarm(ctx, def, prior)
@@ -61,6 +61,14 @@ func (s studyAPI) createStudy(ctx context.Context, input *createInput) (*jsonAns
 	}
 	s.ReportAudit(ctx, s.AuditMade(ctx, "study "+view.ID, view.Owner+":"+view.Name))
 	return &jsonAnswer[protocol.StudyView]{Body: view}, nil
+}
+
+// checkNames names what the study names and the server does not have.
+func (s studyAPI) checkNames(ctx context.Context, def definition.Definition) error {
+	if err := s.hooks.Check(ctx, def); err != nil {
+		return err
+	}
+	return s.studies.CheckBoards(def)
 }
 
 // plan previews the study, with its costs as far as they can be known.

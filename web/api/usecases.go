@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study"
@@ -115,6 +116,15 @@ type KnowledgeUseCases interface {
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
+// BoardUseCases have boards measure models.
+type BoardUseCases interface {
+	AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardReply, error)
+	ReportBoard(ctx context.Context, sent emu.BoardRuns) (protocol.ArchitecturesImported, error)
+	Boards(ctx context.Context) (emu.Boards, error)
+	// CheckBoards names the boards of a study that nobody has heard of.
+	CheckBoards(def definition.Definition) error
+}
+
 // Receipts finds the answers of earlier calls by their idempotency keys.
 type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
@@ -130,12 +140,13 @@ type UseCases struct {
 	SharingUseCases
 	LeaseUseCases
 	KnowledgeUseCases
+	BoardUseCases
 	Receipts
 }
 
 // All returns the use cases of the service, which has all of them.
 func All(service *study.Service) UseCases {
-	return UseCases{service, service, service, service, service, service, service, service, service}
+	return UseCases{service, service, service, service, service, service, service, service, service, service}
 }
 
 // Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.

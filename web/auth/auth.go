@@ -23,5 +23,6 @@ const (
 	Link      = access.Link
 	Launcher  = access.Launcher
 	Enrolment = access.Enrolment
+	Device    = access.Device
 	AnyWorker = access.AnyWorker
 )

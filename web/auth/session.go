@@ -26,7 +26,7 @@ const (
 // browser to keep in a cookie. A worker's token has no session: there is
 // nothing it could read.
 func (a *Authenticator) StartSession(ctx context.Context, token Token) (Secret, Token, error) {
-	if token.Scope == Worker || token.Scope == Launcher || token.Scope == Enrolment {
+	if token.Scope == Worker || token.Scope == Launcher || token.Scope == Enrolment || token.Scope == Device {
 		return "", Token{}, problem.New(problem.Forbidden, "a token with the scope %s cannot sign in: use an admin's, a user's or a viewer's token", token.Scope)
 	}
 	if err := a.tidySessions(ctx, token); err != nil {

@@ -34,7 +34,7 @@ const (
 )
 
 // Scopes lists every scope.
-func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer, Link, Launcher, Enrolment} }
+func Scopes() []Scope { return []Scope{Admin, User, Worker, Viewer, Link, Launcher, Enrolment, Device} }
 
 // Request is what a token is made from.
 type Request struct {
@@ -88,7 +88,7 @@ func (r Request) check() error {
 		fault("name", r.Name, "must name the user whose trials its workers run, or be * for the trials of all users")
 	}
 	if !slices.Contains(Scopes(), r.Scope) || (r.Scope == Enrolment) != (r.Parent != "") {
-		fault("scope", string(r.Scope), "must be admin, user, worker, viewer or launcher; links are made for a study, enrolments by a launcher")
+		fault("scope", string(r.Scope), "must be admin, user, worker, viewer, launcher or device; links are made for a study, enrolments by a launcher")
 	}
 	if r.Worker != "" && r.Scope != Worker {
 		fault("worker", r.Worker, "must be empty: only a token with the scope worker belongs to a machine")

@@ -20,6 +20,7 @@ const (
 	viewers
 	links
 	launchers
+	devices
 	// Enrolments are exchanged for workers' tokens.
 	Enrolments
 	// Everybody needs no token.
@@ -31,9 +32,10 @@ const (
 	Guests    = Readers | links          // read a study
 	Runners   = Admins | users | workers // run trials
 	Holders   = Admins | users | workers | viewers
-	Bearers   = Holders | links | launchers // have a token for more than one request
-	Starters  = Owners | launchers          // start workers
-	Planners  = Readers | launchers         // read what is wanted of workers
+	Measurers = Admins | devices                      // measure models on boards
+	Bearers   = Holders | links | launchers | devices // have a token for more than one request
+	Starters  = Owners | launchers                    // start workers
+	Planners  = Readers | launchers                   // read what is wanted of workers
 )
 
 // Allows reports whether a token with the scope opens the route.
@@ -51,6 +53,8 @@ func (a Access) Allows(scope auth.Scope) bool {
 		return a&links != 0
 	case auth.Launcher:
 		return a&launchers != 0
+	case auth.Device:
+		return a&devices != 0
 	case auth.Enrolment:
 		return a&Enrolments != 0
 	}
@@ -81,6 +85,10 @@ func CallerOf(token auth.Token) access.Caller {
 		return access.Caller{Sight: access.Held, Holder: holder}
 	case auth.Viewer:
 		return access.Caller{Holder: "viewer:" + token.ID}
+	case auth.Device: // sees no study
+		caller := access.Nobody()
+		caller.Holder = "device:" + token.ID
+		return caller
 	case auth.Link:
 		return access.Caller{Sight: access.Shared, Study: token.Subject, Holder: "link:" + token.ID}
 	}

@@ -156,7 +156,7 @@ func (c *Clients) TakeStream(token auth.Token, owner string) (give func(), err e
 		key = "user:" + token.Name
 	case auth.Link:
 		key = "links:" + owner
-	case auth.Admin, auth.Viewer, auth.Worker, auth.Launcher, auth.Enrolment:
+	case auth.Admin, auth.Viewer, auth.Worker, auth.Launcher, auth.Enrolment, auth.Device:
 	}
 	if !c.streams.Take(key, 1) {
 		return nil, c.refuse("streams", problem.New(problem.Unavailable, "too many clients follow events: try again later"))

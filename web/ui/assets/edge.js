@@ -19,6 +19,7 @@ const chart = new EdgeChart(byId("scatter"), { tell: (point) => lines(point), se
 
 let study = null;
 let answer = null; // the overview
+let boards = []; // null: none may be seen
 let asked = ""; // the progress it was asked for
 let points = []; // on the chosen device
 
@@ -196,13 +197,38 @@ const configurations = () => ({
   ])),
 });
 
-/** Asks for the overview again when something was trained since. */
+/** The boards that measure for the study's devices; none for whoever may not see machines. */
+async function lookForBoards() {
+  if (boards === null) return;
+  try {
+    const { devices = [] } = study.definition.inference ?? {};
+    boards = (await get("/boards")).boards.filter(({ device: name }) => devices.includes(name));
+  } catch (error) {
+    if (error.status !== 403) throw error;
+    boards = null;
+  }
+}
+
+/** What one board is at, in words. */
+function boardWords(one) {
+  const doing = one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
+  return `${one.name} (${one.device}) ${doing}, ${count(one.measured)} measured since the server started`;
+}
+
+function drawBoards() {
+  setText(byId("boards-note"), boards === null ? "" : boards.length > 0
+    ? `Boards: ${boards.map(boardWords).join("; ")}.`
+    : "No board measures for this study: run \u201ctandem edge agent\u201d on one of its devices, and measurements replace the estimates.");
+}
+
+/** Asks for the overview again when something was trained or measured since. */
 async function refresh() {
   study = await get(path());
+  await lookForBoards();
   document.title = `Edge of ${study.name} · Tandem`;
   setText(byId("study-link"), study.name);
   byId("study-link").href = studyPath(referenceOf(study));
-  const progress = `${study.status} ${study.progress.epochs}`;
+  const progress = `${study.status} ${study.progress.epochs} ${(boards ?? []).map((one) => one.measured)}`;
   if (study.definition.inference && progress !== asked) {
     answer = await get(path("/edge"));
     asked = progress;
@@ -213,6 +239,7 @@ async function refresh() {
   else {
     show(byId("empty"), false);
     show(byId("content"), true);
+    drawBoards();
     setText(byId("count"), `${count(answer.architectures)} ${answer.architectures === 1 ? "architecture" : "architectures"} on ${count(answer.devices.length)} ${answer.devices.length === 1 ? "device" : "devices"}`);
     draw();
   }

@@ -38,6 +38,10 @@ type Architecture struct {
 	Graph           graph.Graph
 	ActivationBytes int64
 	StoredBytes     int64
+	// Skeleton is the model without weights and names; nil where none can be made of
+	// it, and NoSkeleton says why.
+	Skeleton   []byte
+	NoSkeleton string
 }
 
 const (
@@ -137,7 +141,7 @@ func (e *Emulation) emulate(ctx context.Context, file *os.File) error {
 	}
 	report := protocol.ArchitectureReport{
 		LeaseEpoch: e.Lease.LeaseEpoch, Key: found.Key, Graph: emu.Anonymous(found.Graph),
-		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Site: models.Site(),
+		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Skeleton: found.Skeleton, Site: models.Site(),
 	}
 	var reply protocol.ArchitectureReply
 	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) (err error) {
@@ -149,6 +153,9 @@ func (e *Emulation) emulate(ctx context.Context, file *os.File) error {
 	}
 	for _, one := range reply.Deployments {
 		e.Note("on %s an inference of a batch of %d takes %.3g ms (%s)", one.Device, one.Configuration.BatchSize, 1e3*one.LatencySeconds.Value, one.Method)
+	}
+	if found.NoSkeleton != "" {
+		e.Note("no board can measure the model: %s", found.NoSkeleton)
 	}
 	if len(reply.Run) == 0 {
 		return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/board"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
@@ -206,7 +207,7 @@ func (f *calibrateFlags) read(pair string, on device.Device) (emu.Architecture, 
 		if err := sameInputs(g, cell); err != nil {
 			return a, term.Misuse("%s: %w", runs, err)
 		}
-		run := RunOf(cell)
+		run := board.RunOf(cell)
 		run.Machine, run.At = on.Name, a.Seen
 		a.Runs = append(a.Runs, run)
 	}
@@ -302,12 +303,3 @@ func printCalibrated(out io.Writer, c calibrated) {
 }
 
 func shownError(e float64) string { return fmt.Sprintf("%.1f %%", 100*e) }
-
-// RunOf is a measurement as it is kept.
-func RunOf(m emulator.Measurement) emu.Run {
-	return emu.Run{
-		Batch: m.Batch, Threads: m.Threads, Seconds: m.Latency.P50, Low: m.Latency.MedianLow, High: m.Latency.MedianHigh,
-		P90: m.Latency.P90, P99: m.Latency.P99, Repetitions: m.Runs,
-		Joules: m.JoulesPerSample * float64(m.Batch), EnergyMethod: m.EnergyMethod, MemoryBytes: m.PeakBeyondLibraryBytes,
-	}
-}

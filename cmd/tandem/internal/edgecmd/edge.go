@@ -15,5 +15,6 @@ func Command() *cobra.Command {
 	command.AddCommand(runCommand(), emulationProcessCommand())
 	command.AddCommand(inspectCommand())
 	command.AddCommand(deployCommand(), calibrateCommand())
+	command.AddCommand(agentCommand(), boardsCommand())
 	return command
 }

@@ -73,8 +73,8 @@ by default, if no token and no --server is given), whether it runs or not. With
 			return term.SayAnswer(command.OutOrStdout(), flags.JSON, issued, "%s\n", issued.Token)
 		},
 	}
-	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker, viewer or launcher")
-	term.CompleteFlag(command, "scope", term.Words("admin", "user", "worker", "viewer", "launcher"))
+	command.Flags().StringVar(&scope, "scope", string(auth.Worker), "admin, user, worker, viewer, launcher or device")
+	term.CompleteFlag(command, "scope", term.Words("admin", "user", "worker", "viewer", "launcher", "device"))
 	command.Flags().StringVar(&name, "name", "", "who or what will use it; for the scopes user and launcher, the name of the user; * for a launcher for all users (default the worker, or this host)")
 	command.Flags().StringVar(&worker, "worker", "", "for the scope worker: the worker it is for, by the name it is started with; * for any number of them (default the first that uses it)")
 	command.Flags().DurationVar(&life, "expires", 0, "how long it is valid, such as 720h; 0 means for ever")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/board"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
@@ -27,6 +28,7 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architect
 	found, err := emulator.Inspect(ctx, file, nil)
 	return artifact.Architecture{
 		Key: found.Key, Graph: found.Graph, ActivationBytes: found.ActivationBytes, StoredBytes: found.Graph.Cost(1).StoredBytes,
+		Skeleton: found.Skeleton, NoSkeleton: found.Unpacked,
 	}, err
 }
 
@@ -46,7 +48,7 @@ func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.Infere
 	result, err := emulator.Run(ctx, job)
 	var runs []emu.Run
 	for _, one := range result.Cells {
-		runs = append(runs, edgecmd.RunOf(one))
+		runs = append(runs, board.RunOf(one))
 	}
 	return runs, err
 }
@@ -58,10 +60,8 @@ func (m *models) Site() *emu.Site {
 		if _, err := own.Device(); err != nil {
 			return // objectives about this machine then say what is missing
 		}
-		m.site = &emu.Site{
-			Processor: own.Processor, Cores: own.Cores, LowestHertz: own.LowestHertz, HighestHertz: own.HighestHertz,
-			MemoryBytes: own.MemoryBytes, MemoryBytesPerSecond: own.MemoryBytesPerSecond, Features: own.Features,
-		}
+		site := edgecmd.SiteOf(own)
+		m.site = &site
 	})
 	return m.site
 }

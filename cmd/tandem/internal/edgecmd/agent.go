@@ -1,0 +1,164 @@
+package edgecmd
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	emu "github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/board"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/internal/format"
+)
+
+// agentFlags are the flags of "tandem edge agent".
+type agentFlags struct {
+	server       term.Connection
+	name, device string
+	memory       byteSize
+	precision    emulator.Precision
+	library      emulator.FindOptions
+	force        bool
+}
+
+func agentCommand() *cobra.Command {
+	flags := agentFlags{memory: emulator.DefaultMemoryBytes}
+	command := &cobra.Command{
+		Use:   "agent --device NAME",
+		Short: "Measure on this board the models that studies train",
+		Long: `Measure on this board the models that studies train, while they train, so that what
+is recommended for the board was measured on it.
+
+Run it on the board and leave it running. It needs ONNX Runtime, and a token of the
+scope device. A name of the catalogue (tandem edge devices) makes the board one of
+those; with another name studies write board/NAME among their devices. Several boards
+of one device share the work.
+
+The server sends models without weights and without names. They are read and run by
+processes that can open no file and no connection. Batches and threads are set;
+clocks stay as they are.`,
+		Example: `  tandem token create --scope device --name pi-kitchen > device.token    # by an administrator
+  tandem edge agent --server https://tandem.example:7171 --token-file device.token --device raspberry-pi-4
+  tandem edge agent --server https://tandem.example:7171 --token-file device.token --device camera-2`,
+		Args: term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command) },
+	}
+	set := command.Flags()
+	set.StringVar(&flags.device, "device", "", "what this board is: a name of the catalogue, or one of your own (required)")
+	set.StringVar(&flags.name, "name", "", "this board's own name, which no other one has (default this host's)")
+	set.Var(&flags.memory, "memory", "memory a model may take beyond the loaded library")
+	set.Float64Var(&flags.precision.Seconds, "seconds", 5, "how long each setting is measured at most")
+	set.Float64Var(&flags.precision.RelativeWidth, "width", emulator.DefaultRelativeWidth, "measure until the 95% interval of the median is this narrow, as a part of the median")
+	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
+	set.BoolVar(&flags.force, "force", false, "be a device of the catalogue on another processor than that device's")
+	term.AddConnectionFlags(command, &flags.server)
+	return command
+}
+
+func (f *agentFlags) run(command *cobra.Command) error {
+	ctx := command.Context()
+	if f.device == "" {
+		return term.Misuse("--device must say what this board is: a name of the catalogue (tandem edge devices), or one of your own")
+	}
+	own := ThisMachine()
+	if _, err := own.Device(); err != nil {
+		return err
+	}
+	name, err := f.deviceName(own)
+	if err != nil {
+		return err
+	}
+	library, err := emulator.Find(ctx, f.library)
+	if err != nil {
+		return err
+	}
+	client, err := f.server.OpenWithToken("a board needs a token of the scope device")
+	if err != nil {
+		return err
+	}
+	if f.name == "" {
+		f.name = term.HostName()
+	}
+	agent := board.Agent{
+		Server: client, Board: f.name, Device: name, Site: SiteOf(own), Library: library, MemoryBytes: int64(f.memory),
+		Precision: f.precision, Logger: term.NewLogger(command.ErrOrStderr(), slog.LevelInfo),
+	}
+	agent.Logger.Info("this board waits for models to measure", "board", f.name, "device", name, "processor", own.Processor, "cores", own.Cores)
+	return agent.Run(ctx)
+}
+
+// deviceName is the device as studies name it.
+func (f *agentFlags) deviceName(own device.Machine) (string, error) {
+	devices, err := device.Catalogue()
+	if err != nil {
+		return "", err
+	}
+	found, err := device.Find(devices, f.device)
+	switch {
+	case err == nil && !f.force && !found.MayBe(own.Processor):
+		return "", term.Misuse("--device %s has the processor %q, and this machine's is %q: name a device of your own, or be that one all the same with --force", f.device, found.Processor.Value, own.Processor)
+	case err == nil:
+		return f.device, nil
+	case f.device == device.ThisMachine || !device.IsName(f.device):
+		return "", term.Misuse("--device (%q) must have small letters, digits and single hyphens, and not be %s, which is each worker's own machine", f.device, device.ThisMachine)
+	}
+	return device.BoardPrefix + f.device, nil
+}
+
+// SiteOf is a machine as the server is told of it.
+func SiteOf(own device.Machine) emu.Site {
+	return emu.Site{
+		Processor: own.Processor, Cores: own.Cores, LowestHertz: own.LowestHertz, HighestHertz: own.HighestHertz,
+		MemoryBytes: own.MemoryBytes, MemoryBytesPerSecond: own.MemoryBytesPerSecond, Features: own.Features,
+	}
+}
+
+func boardsCommand() *cobra.Command {
+	var server term.Connection
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "boards",
+		Short: "List the boards that measure models for a server's studies",
+		Args:  term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := server.Open()
+			if err != nil {
+				return err
+			}
+			list, err := client.Boards(command.Context())
+			if err != nil {
+				return err
+			}
+			return term.PrintAnswer(command.OutOrStdout(), asJSON, emu.Boards{Boards: list}, printBoards)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	term.AddConnectionFlags(command, &server)
+	return command
+}
+
+func printBoards(out io.Writer, answer emu.Boards) error {
+	if len(answer.Boards) == 0 {
+		_, err := fmt.Fprintln(out, "No board asked in the last day: run \"tandem edge agent\" on one.")
+		return err
+	}
+	var rows [][]string
+	for _, one := range answer.Boards {
+		doing := "waits"
+		switch {
+		case one.Measuring != "":
+			doing = "measures " + one.Measuring[:min(len(one.Measuring), 12)]
+		case one.Failure != "":
+			doing = "failed: " + format.Plain(one.Failure)
+		}
+		rows = append(rows, []string{format.Plain(one.Name), one.Device, format.Plain(one.Site.Processor), fmt.Sprint(one.Site.Cores),
+			show.Span(time.Since(one.Seen).Seconds()) + " ago", fmt.Sprint(one.Measured), doing})
+	}
+	return term.Table(out, []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "SEEN", "MEASURED", "NOW"}, rows)
+}

@@ -1,0 +1,63 @@
+package emu
+
+import "time"
+
+// BoardAsk is a board's question for a model to measure.
+type BoardAsk struct {
+	// Board is its own name, Device what it is: a name of the catalogue, or "board/"
+	// and a name of the user's.
+	Board  string `json:"board" minLength:"1" maxLength:"128" doc:"the board's own name"`
+	Device string `json:"device" minLength:"1" maxLength:"128" doc:"what it is: a name of the catalogue, or board/ and a name of your own"`
+	// Site is what it found out about itself.
+	Site Site `json:"site"`
+	// WaitSeconds is how long the server may hold the request open.
+	WaitSeconds float64 `json:"wait_seconds,omitempty" minimum:"0" maximum:"60"`
+}
+
+// BoardReply is what the board shall measure; no order if there is nothing.
+type BoardReply struct {
+	Order *BoardOrder `json:"order,omitempty"`
+}
+
+// BoardOrder is a model to measure, and how.
+type BoardOrder struct {
+	Key string `json:"key"`
+	// Skeleton is the model without weights and names, packed.
+	Skeleton []byte `json:"skeleton"`
+	Cells    []Cell `json:"cells"`
+}
+
+// BoardRuns is what an order took.
+type BoardRuns struct {
+	Board  string `json:"board" minLength:"1" maxLength:"128"`
+	Device string `json:"device" minLength:"1" maxLength:"128"`
+	Site   Site   `json:"site"`
+	Key    string `json:"key" minLength:"8" maxLength:"128"`
+	// Runs are without their machine, which is the device.
+	Runs []Run `json:"runs" maxItems:"64"`
+	// Failure says why there are none, or not all.
+	Failure string `json:"failure,omitempty" maxLength:"4096"`
+}
+
+// Boards are those that asked lately.
+type Boards struct {
+	Boards []Board `json:"boards"`
+}
+
+// Board is one of them.
+type Board struct {
+	Name   string    `json:"name"`
+	Device string    `json:"device"`
+	Site   Site      `json:"site"`
+	Seen   time.Time `json:"seen" doc:"when it asked or answered last"`
+	// Measuring is the architecture that it has an order for.
+	Measuring string `json:"measuring,omitempty"`
+	Measured  int    `json:"measured" doc:"settings that it measured since the server started"`
+	Failure   string `json:"failure,omitempty" doc:"why its last order failed"`
+}
+
+// Cell is one setting to measure.
+type Cell struct {
+	Batch   int `json:"batch"`
+	Threads int `json:"threads"`
+}

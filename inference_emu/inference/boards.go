@@ -1,0 +1,361 @@
+package inference
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+const (
+	// orderTerm is for how long a board's answer is waited for, before another board of
+	// the kind may measure.
+	orderTerm = 10 * time.Minute
+	// orderCells is how many settings a board measures before estimates are made anew.
+	orderCells = 3
+	// askEvery is how often it is looked whether there is something to measure.
+	askEvery = 2 * time.Second
+	// mostBoards bounds the boards that are remembered, boardMemory for how long.
+	mostBoards  = 256
+	boardMemory = 24 * time.Hour
+	// mostFailures is how often a model may fail on a device before no board is asked
+	// again, until the server is started anew.
+	mostFailures = 2
+)
+
+// Wanted is what a study wants to know of a device: its architectures, those of the trials
+// that came furthest first.
+type Wanted struct {
+	Study      string
+	Definition definition.Definition
+	Keys       []string
+}
+
+// board is one that asked. The service's lock guards it.
+type board struct {
+	view emu.Board
+}
+
+// order is what a board measures.
+type order struct {
+	board string
+	until time.Time
+}
+
+// settled is a question that no measurement answers better.
+type settled struct{ key, device, section string }
+
+// AskBoard gives a board a model to measure, waiting for one up to WaitSeconds. A board
+// that asks again before it answered gets its order again.
+func (s *Service) AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardReply, error) {
+	if faults := boardFaults(ask.Device, ask.Site); len(faults) > 0 {
+		return emu.BoardReply{}, problem.WithFields("the board is not valid", faults)
+	}
+	s.present(ask)
+	end := s.options.Now().Add(time.Duration(ask.WaitSeconds * float64(time.Second)))
+	for {
+		order, err := s.orderFor(ctx, ask)
+		left := end.Sub(s.options.Now())
+		if err != nil || order != nil || left <= 0 {
+			return emu.BoardReply{Order: order}, err
+		}
+		pause, cancel := context.WithTimeout(ctx, min(left, askEvery))
+		<-pause.Done()
+		cancel()
+		if ctx.Err() != nil {
+			return emu.BoardReply{}, nil
+		}
+	}
+}
+
+func boardFaults(name string, site emu.Site) (faults []problem.Field) {
+	if _, err := machineOf(site).Device(); err != nil {
+		faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
+	}
+	if own, ok := strings.CutPrefix(name, device.BoardPrefix); ok {
+		if !device.IsName(own) {
+			faults = append(faults, problem.Field{Path: "device", Value: name, Message: "must have small letters, digits and single hyphens after " + device.BoardPrefix})
+		}
+		return faults
+	}
+	devices, err := catalogue()
+	if err == nil {
+		_, err = device.Find(devices, name)
+	}
+	if err != nil {
+		faults = append(faults, problem.Field{Path: "device", Value: name, Message: "is none of the catalogue (tandem edge devices): begin a name of your own with " + device.BoardPrefix})
+	}
+	return faults
+}
+
+// present notes that the board is there.
+func (s *Service) present(ask emu.BoardAsk) {
+	now := s.options.Now()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	maps.DeleteFunc(s.boards, func(_ string, one *board) bool { return now.Sub(one.view.Seen) > boardMemory })
+	one, ok := s.boards[ask.Board]
+	if !ok {
+		if len(s.boards) >= mostBoards {
+			oldest := slices.MinFunc(slices.Collect(maps.Values(s.boards)), func(a, b *board) int { return a.view.Seen.Compare(b.view.Seen) })
+			delete(s.boards, oldest.view.Name)
+		}
+		one = &board{}
+		s.boards[ask.Board] = one
+	}
+	one.view.Name, one.view.Device, one.view.Site, one.view.Seen = ask.Board, ask.Device, ask.Site, now
+}
+
+// Boards are those that asked in the last day, by name.
+func (s *Service) Boards(context.Context) (emu.Boards, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	answer := emu.Boards{Boards: []emu.Board{}}
+	for _, one := range s.boards {
+		answer.Boards = append(answer.Boards, one.view)
+	}
+	slices.SortFunc(answer.Boards, func(a, b emu.Board) int { return cmp.Compare(a.Name, b.Name) })
+	return answer, nil
+}
+
+// siteOf is what a board said of a device that is no catalogue's.
+func (s *Service) siteOf(name string) (emu.Site, bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, one := range s.boards {
+		if one.view.Device == name {
+			site := one.view.Site
+			site.Machine = name
+			return site, true
+		}
+	}
+	return emu.Site{}, false
+}
+
+// CheckBoards says which boards a study names that nobody has heard of.
+func (s *Service) CheckBoards(def definition.Definition) error {
+	if def.Inference == nil {
+		return nil
+	}
+	var faults []problem.Field
+	for i, name := range def.Inference.Devices {
+		own, ok := strings.CutPrefix(name, device.BoardPrefix)
+		if _, known := s.siteOf(name); ok && !known {
+			faults = append(faults, problem.Field{Path: fmt.Sprintf("inference.devices[%d]", i), Value: name,
+				Message: "is no board that has asked this server for work in the last day: run \"tandem edge agent --device " + own + "\" on it first"})
+		}
+	}
+	if len(faults) > 0 {
+		return problem.WithFields("the study names boards that are not there", faults)
+	}
+	return nil
+}
+
+// orderFor is the next thing to measure on such a device; nil if there is nothing.
+func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrder, error) {
+	for _, want := range s.options.Wanted(ask.Device) {
+		settings, err := want.Definition.Inference.Settings()
+		if err != nil {
+			continue // a later version's: its own server measures for it
+		}
+		section, err := json.Marshal(want.Definition.Inference)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range want.Keys {
+			asked := settled{key, ask.Device, string(section)}
+			if !s.take(ask.Board, asked) {
+				continue
+			}
+			order, err := s.toMeasure(ctx, key, ask.Device, settings)
+			if err != nil || order != nil {
+				if err != nil {
+					s.release(ask.Board, asked, false)
+				}
+				return order, err
+			}
+			if err := s.refresh(ctx, ask.Device, key); err != nil {
+				return nil, err
+			}
+			s.release(ask.Board, asked, true)
+		}
+	}
+	return nil, nil
+}
+
+// take makes the architecture the board's to measure, unless all is known of it or another
+// board is at it.
+func (s *Service) take(name string, asked settled) bool {
+	now := s.options.Now()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := claim{asked.key, asked.device}
+	held, ok := s.orders[at]
+	if s.settled[asked] || s.failures[at] >= mostFailures || ok && held.board != name && now.Before(held.until) {
+		return false
+	}
+	maps.DeleteFunc(s.orders, func(_ claim, one order) bool { return one.board == name || now.After(one.until) })
+	s.orders[at] = order{name, now.Add(orderTerm)}
+	if one, ok := s.boards[name]; ok {
+		one.view.Measuring = asked.key
+	}
+	return true
+}
+
+// release lets the architecture go, with what was found of it.
+func (s *Service) release(name string, asked settled, all bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.orders, claim{asked.key, asked.device})
+	if one, ok := s.boards[name]; ok {
+		one.view.Measuring = ""
+	}
+	if all {
+		s.settled[asked] = true
+	}
+}
+
+// toMeasure is what a board shall measure of the architecture; nil for nothing.
+func (s *Service) toMeasure(ctx context.Context, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
+	a, target, others, leave, err := s.lookAt(ctx, key, name)
+	if err != nil || a.Skeleton == nil {
+		leave()
+		return nil, err
+	}
+	cells, err := deployment.Next(a, target, others, settings, orderCells)
+	leave()
+	if err != nil || len(cells) == 0 {
+		return nil, err
+	}
+	order := &emu.BoardOrder{Key: key, Skeleton: a.Skeleton}
+	for _, cell := range cells {
+		order.Cells = append(order.Cells, emu.Cell{Batch: cell.Batch, Threads: cell.Threads})
+	}
+	return order, nil
+}
+
+// lookAt is what the search of one device for an architecture needs, which it may do
+// until it leaves.
+func (s *Service) lookAt(ctx context.Context, key, name string) (a emu.Architecture, target deployment.Target, others []emu.Architecture, leave func(), err error) {
+	leave = func() {}
+	if a, err = s.store.Architecture(ctx, key); err != nil {
+		return a, target, nil, leave, err
+	}
+	if others, err = s.store.Architectures(ctx, knownArchitectures); err != nil {
+		return a, target, nil, leave, err
+	}
+	devices, err := catalogue()
+	if err != nil {
+		return a, target, nil, leave, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
+	}
+	if target, err = s.target(devices, a, name, ""); err != nil {
+		return a, target, nil, leave, err
+	}
+	if err := s.searching.Enter(ctx); err != nil {
+		return a, target, nil, leave, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	return a, target, others, s.searching.Leave, nil
+}
+
+// ReportBoard takes in what an order took. To tell the same again changes nothing.
+func (s *Service) ReportBoard(ctx context.Context, sent emu.BoardRuns) (protocol.ArchitecturesImported, error) {
+	reply := protocol.ArchitecturesImported{Architectures: 1, Runs: len(sent.Runs)}
+	if faults := append(boardFaults(sent.Device, sent.Site), emu.RunFaults(sent.Runs)...); len(faults) > 0 {
+		return reply, problem.WithFields("what the board measured is not valid", faults)
+	}
+	if len(sent.Runs) > 0 {
+		if err := s.keep(ctx, sent, &reply); err != nil {
+			return reply, err
+		}
+	}
+	s.answeredBy(sent)
+	if len(sent.Runs) == 0 {
+		return reply, nil
+	}
+	return reply, s.refresh(ctx, sent.Device, sent.Key)
+}
+
+// keep makes the runs durable.
+func (s *Service) keep(ctx context.Context, sent emu.BoardRuns, reply *protocol.ArchitecturesImported) error {
+	leave, err := s.enter(ctx, sent.Key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	a, err := s.store.Architecture(ctx, sent.Key)
+	if problem.Is(err, problem.NotFound) {
+		return problem.WithFields("what the board measured is not valid", []problem.Field{{Path: "key", Value: sent.Key, Message: "is of no known architecture"}})
+	}
+	if err != nil {
+		return err
+	}
+	a.Seen = s.options.Now()
+	for i := range sent.Runs {
+		sent.Runs[i].Machine, sent.Runs[i].At = sent.Device, a.Seen
+	}
+	sent.Site.Machine = sent.Device
+	return s.options.Import(ctx, journal.Change{Architectures: []emu.Architecture{a.With(sent.Runs).At(sent.Site)}}, reply)
+}
+
+// answeredBy notes that the board has done what it was asked for.
+func (s *Service) answeredBy(sent emu.BoardRuns) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := claim{sent.Key, sent.Device}
+	if s.orders[at].board == sent.Board {
+		delete(s.orders, at)
+	}
+	if one, ok := s.boards[sent.Board]; ok {
+		one.view.Measuring, one.view.Failure, one.view.Seen = "", sent.Failure, s.options.Now()
+		one.view.Measured += len(sent.Runs)
+	}
+	if len(sent.Runs) == 0 {
+		s.failures[at]++
+		return
+	}
+	s.calibrated()
+}
+
+// refresh gives the trials whose objectives are about the device what is known now of the
+// architecture on it.
+func (s *Service) refresh(ctx context.Context, name, key string) error {
+	for _, want := range s.options.Wanted(name) {
+		def := want.Definition
+		if def.Inference.Devices[0] != name || !slices.Contains(want.Keys, key) {
+			continue
+		}
+		settings, err := def.Inference.Settings()
+		if err != nil {
+			continue
+		}
+		a, target, others, leave, err := s.lookAt(ctx, key, name)
+		if err != nil {
+			return err
+		}
+		found, err := deployment.Find(a, target, others, settings)
+		leave()
+		if err != nil {
+			return err
+		}
+		if err := s.options.Refresh(ctx, want.Study, inferenceOf(a, "", []deployment.Deployment{found})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Refresh is what a service does with the cost of an inference that became better known.
+type Refresh func(ctx context.Context, study string, cost trial.InferenceCost) error
