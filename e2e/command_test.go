@@ -91,12 +91,6 @@ func TestControlFromTheCommandLine(t *testing.T) {
 		t.Errorf("the report is %.500s: %v", page, err)
 	}
 
-	if text := at.must("study", "diff", s.name, "warm"); !strings.Contains(text, "search.warm_start") || !strings.Contains(text, "best accuracy") {
-		t.Errorf("diff says:\n%s", text)
-	}
-	if differs := at.cli("study", "diff", s.name, "warm", "--exit-code", "--json"); differs.code != 5 || !strings.Contains(differs.stdout, `"definition"`) {
-		t.Errorf("diff --exit-code: exit code %d: %s%s", differs.code, differs.stdout, differs.stderr)
-	}
 	if text := at.must("study", "show", s.name, "--watch"); !strings.Contains(text, "controlled  completed") || !strings.Contains(text, "trial 0  completed") {
 		t.Errorf("show --watch of a study that is over says:\n%s", text)
 	}

@@ -19,15 +19,11 @@ const (
 	ExitUsage       = 2   // the command line or the study file is wrong
 	exitNoResult    = 3   // the study ended, and no trial was measured
 	ExitUnreachable = 4   // no server answered
-	exitDiffers     = 5   // "study diff --exit-code": the definitions differ
 	exitInterrupted = 130 // stopped by Ctrl-C
 )
 
 // ErrNoResult is the error of a study that ended without a measured trial.
 var ErrNoResult = errors.New("the study ended without a measured trial")
-
-// ErrDiffers is what two studies that differ end --exit-code with.
-var ErrDiffers = errors.New("the definitions differ")
 
 // UsageError is a wrong command line.
 type UsageError struct{ error }
@@ -99,8 +95,6 @@ func ExitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.Is(err, ErrNoResult):
 		return exitNoResult
-	case errors.Is(err, ErrDiffers):
-		return exitDiffers
 	case errors.As(err, &usage), problem.Is(err, problem.Invalid):
 		return ExitUsage
 	case problem.Is(err, problem.Unavailable):
