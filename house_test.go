@@ -326,7 +326,6 @@ var doors = map[string][]string{
 	"github.com/landlock-lsm":          {"inference_emu/emulator", "workers/sandbox"},
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"}, // for tests of others, like the package itself
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/sqlite/dbfile"},
-	"github.com/parquet-go/parquet-go": {"web/export"},
 	"github.com/pressly/goose/v3":      {"store/postgres", "store/sqlite/dbfile"},
 	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},
 	"github.com/modelcontextprotocol":  {"cmd/tandem/internal/mcpcmd"},

@@ -148,7 +148,7 @@ func aim(objective int, rung *int) url.Values {
 	return values
 }
 
-// Export downloads the study's trials as "csv" or "parquet", or everything as "json". A
+// Export downloads the study's trials as "csv", or everything as "json". A
 // download that was cut short ends in an error, not in io.EOF.
 func (c StudyCalls) Export(ctx context.Context, study, format string) (io.ReadCloser, error) {
 	return c.send(ctx, request{

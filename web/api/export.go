@@ -18,14 +18,13 @@ import (
 
 type exportInput struct {
 	StudyRef
-	Format string `query:"format" enum:"csv,parquet,json" default:"csv" doc:"csv and parquet: a line a trial; json: the study, its trials and its whole history"`
+	Format string `query:"format" enum:"csv,json" default:"csv" doc:"csv: a line a trial; json: the study, its trials and its whole history"`
 }
 
 // describeExport describes the formats.
 func describeExport(operation *huma.Operation, registry huma.Registry) {
-	operation.Responses["200"] = &huma.Response{Description: "The trials as CSV or Parquet, or everything as JSON", Content: map[string]*huma.MediaType{
-		"text/csv":                       {Schema: &huma.Schema{Type: huma.TypeString}},
-		"application/vnd.apache.parquet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	operation.Responses["200"] = &huma.Response{Description: "The trials as CSV, or everything as JSON", Content: map[string]*huma.MediaType{
+		"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}},
 		"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"study", "recommendation", "trials", "events"}, Properties: map[string]*huma.Schema{
 			"study":          openapi.SchemaOf[protocol.StudyView](registry),
 			"recommendation": openapi.SchemaOf[protocol.Recommendation](registry),
@@ -43,11 +42,8 @@ func (s studyAPI) export(ctx context.Context, input *exportInput) (*huma.StreamR
 	return &huma.StreamResponse{Body: func(framework huma.Context) {
 		_, w := humachi.Unwrap(framework)
 		write, kind := export.CSV, "text/csv; charset=utf-8"
-		switch input.Format {
-		case "json":
+		if input.Format == "json" {
 			write, kind = export.JSON, "application/json"
-		case "parquet":
-			write, kind = export.Parquet, "application/vnd.apache.parquet"
 		}
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(view.Name)+"."+input.Format))

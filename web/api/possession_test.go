@@ -246,7 +246,7 @@ func TestALinkShowsNoHash(t *testing.T) {
 		if _, readable := operations["get"]; !readable || !strings.Contains(path, "{study}") {
 			continue
 		}
-		for _, query := range []string{"", "?format=json", "?format=csv", "?format=parquet"} {
+		for _, query := range []string{"", "?format=json", "?format=csv"} {
 			if query != "" && !strings.HasSuffix(path, "/export") {
 				continue
 			}

@@ -68,7 +68,7 @@ func (s *server) routes() []route {
 		{"POST", studyPath + "/resume", guard.Owners, 200, guard.Call, "resume-study", "Go on with a paused study", handle(s, ofNamed[StudyRef](s.studies.Resume)), nil},
 		{"POST", studyPath + "/stop", guard.Owners, 200, guard.Call, "stop-study", "End a study now", handle(s, ofNamed[StudyRef](s.studies.Stop)), nil},
 		{"POST", studyPath + "/extend", guard.Owners, 200, guard.Call, "extend-study", "Let a study go on longer, also one that is over", handle(s, studyAPI{s}.extend), nil},
-		{"GET", studyPath + "/export", guard.Guests, 200, guard.Stream, "export-study", "Download the trials as CSV or Parquet, or everything as JSON", handle(s, studyAPI{s}.export), describeExport},
+		{"GET", studyPath + "/export", guard.Guests, 200, guard.Stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, studyAPI{s}.export), describeExport},
 		{"GET", studyPath + "/events", guard.Guests, 200, guard.Stream, "follow-events", "Follow what happens, as server-sent events", handle(s, studyAPI{s}.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", guard.Guests, 200, guard.Call, "list-trials", "List trials, the best first", handle(s, trialAPI{s}.listTrials), nil},
 		{"GET", trialPath, guard.Guests, 200, guard.Call, "get-trial", "Get a trial with its reports and its history", handle(s, trialAPI{s}.getTrial), nil},

@@ -1,5 +1,5 @@
 // Package export writes what is known of a study for other programs: its trials as a
-// table in CSV or Parquet, or all of it as JSON. Neither is ever whole in memory.
+// table in CSV, or all of it as JSON. Neither is ever whole in memory.
 package export
 
 import (

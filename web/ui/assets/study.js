@@ -102,7 +102,6 @@ function wireActions() {
   const more = wireMenu(byId("more"));
   byId("more").querySelector(".menu-list").addEventListener("click", more.close, true); // before a dialog takes the focus
   byId("export-csv").href = address(path("/export?format=csv"));
-  byId("export-parquet").href = address(path("/export?format=parquet"));
   byId("export-json").href = address(path("/export?format=json"));
   byId("edge-link").href = path("/edge");
   show(byId("edge-link"), study.definition.inference !== undefined && !guest);

@@ -259,9 +259,8 @@ func exportCommand(flags *term.Flags) *cobra.Command {
 	var form, path string
 	command := onStudy(flags, &cobra.Command{
 		Use:   "export STUDY",
-		Short: "Write a study's trials as CSV or Parquet, or everything of it as JSON",
+		Short: "Write a study's trials as CSV, or everything of it as JSON",
 		Example: `  tandem study export lenet-fashion-mnist > trials.csv
-  tandem study export lenet-fashion-mnist --format parquet --output trials.parquet
   tandem study export lenet-fashion-mnist --format json --output study.json`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		switch {
@@ -269,8 +268,8 @@ func exportCommand(flags *term.Flags) *cobra.Command {
 			form = "json"
 		case form == "":
 			form = "csv"
-		case !slices.Contains([]string{"csv", "parquet", "json"}, form):
-			return term.Misuse("--format is csv, parquet or json, not %q", form)
+		case form != "csv" && form != "json":
+			return term.Misuse("--format is csv or json, not %q", form)
 		case form != "json" && flags.JSON:
 			return term.Misuse("--json asks for JSON and --format for %s: give one of them", form)
 		}
@@ -287,8 +286,8 @@ func exportCommand(flags *term.Flags) *cobra.Command {
 		defer moved.End()
 		return term.SaveAs(path, moved.Reader(answer))
 	})
-	command.Flags().StringVar(&form, "format", "", "csv, parquet or json (default csv; json with --json)")
-	term.CompleteFlag(command, "format", term.Words("csv", "parquet", "json"))
+	command.Flags().StringVar(&form, "format", "", "csv or json (default csv; json with --json)")
+	term.CompleteFlag(command, "format", term.Words("csv", "json"))
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
 }
