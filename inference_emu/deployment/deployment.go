@@ -104,6 +104,8 @@ type Target struct {
 	Device device.Device
 	// Machine is what runs on the device are stored under.
 	Machine string
+	// Fits remembers what was fitted to the device's measurements; nil: nothing does.
+	Fits *Fits
 	// Board says that a board measures what it is asked to: once it has measured
 	// [MostMeasured] settings, the best of those is the answer.
 	Board bool
@@ -144,10 +146,7 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 	}
 	s.settled = target.Board && len(s.runs) >= MostMeasured
 	measurements := target.measurements(append([]emu.Architecture{a}, known...))
-	s.model = estimate.Fit(Rates(on), measurements, prior)
-	if timed(measurements) {
-		s.plain = estimate.Fit(Rates(on), nil, prior)
-	}
+	s.model, s.plain = target.Fits.of(target.Machine, Rates(on), measurements, prior)
 	result, err := tuning.Search(tuning.Settings{
 		Space: s.space(), Objective: settings.Objective, Constraints: settings.Constraints,
 		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput},

@@ -326,7 +326,7 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 		s.failures[at]++
 		return
 	}
-	s.calibrated()
+	s.learned++
 }
 
 // refresh gives the trials whose objectives are about the device what is known now of the

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
@@ -26,7 +27,8 @@ type question struct{ key, machine, section string }
 const maxDeployed = 256
 
 // Deploy searches each device of the study. What was asked before is answered
-// from memory, until there are new runs.
+// from memory, until there are new runs of the architecture, or of others that are not a
+// board's, or for a minute.
 func (s *Service) Deploy(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
 	if def.Inference == nil {
 		return nil, nil
@@ -36,27 +38,50 @@ func (s *Service) Deploy(ctx context.Context, a emu.Architecture, def definition
 		return nil, problem.New(problem.Internal, "the inference section: %w", err)
 	}
 	asked := question{a.Key, machine, string(section)}
+	now := s.options.Now()
 	s.mutex.Lock()
 	known, ok := s.deployed[asked]
-	learned := s.learned
+	begun := answered{ran: lastRun(a), learned: s.learned, at: now}
 	s.mutex.Unlock()
-	if ok {
-		return known, nil
+	if ok && known.ran.Equal(begun.ran) && (known.learned == begun.learned || now.Sub(known.at) < staleTerm) {
+		return known.found, nil
 	}
-	found, err := s.searchDevices(ctx, a, def, machine)
-	if err != nil {
+	if begun.found, err = s.searchDevices(ctx, a, def, machine); err != nil {
 		return nil, err
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.learned != learned {
-		return found, nil // runs came meanwhile, which calibrate it
+	if s.learned != begun.learned {
+		return begun.found, nil // runs came meanwhile, which calibrate it
 	}
 	if len(s.deployed) >= maxDeployed {
 		clear(s.deployed)
 	}
-	s.deployed[asked] = found
-	return found, nil
+	s.deployed[asked] = begun
+	return begun.found, nil
+}
+
+// staleTerm is for how long an answer is given again after boards measured other
+// architectures, which makes estimates of this one better.
+const staleTerm = time.Minute
+
+// answered is what was answered, with the architecture's last run then, and how often
+// something had been learned.
+type answered struct {
+	found   []deployment.Deployment
+	ran     time.Time
+	learned int
+	at      time.Time
+}
+
+// lastRun is when the architecture really ran last.
+func lastRun(a emu.Architecture) (last time.Time) {
+	for _, run := range a.Runs {
+		if run.At.After(last) {
+			last = run.At
+		}
+	}
+	return last
 }
 
 // catalogue parses all descriptions of devices: once.
@@ -101,7 +126,7 @@ func (s *Service) target(devices []device.Device, a emu.Architecture, name, mach
 	}
 	// Boards are in the architecture once they measured it.
 	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == name })
-	target := deployment.Target{Machine: name, Board: at >= 0}
+	target := deployment.Target{Machine: name, Board: at >= 0, Fits: &s.fits}
 	var err error
 	if !strings.HasPrefix(name, device.BoardPrefix) {
 		target.Device, err = device.Find(devices, name)

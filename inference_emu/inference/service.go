@@ -73,12 +73,13 @@ type Service struct {
 
 	// searching lets one search of devices run at a time: it takes a whole core.
 	searching gate.Gate
+	fits      deployment.Fits // used by whoever searches
 
 	mutex    sync.Mutex // guards what follows; never held over a call out
 	deciding map[string]*turn
 	claims   map[claim]time.Time // until when a worker is waited for that runs inferences
-	deployed map[question][]deployment.Deployment
-	learned  int               // counts the times that deployed was emptied
+	deployed map[question]answered
+	learned  int               // counts what calibrates estimates
 	boards   map[string]*board // by name
 	orders   map[claim]order   // what boards measure
 	failures map[claim]int     // of models on devices
@@ -102,7 +103,7 @@ type turn struct {
 func New(store Store, options Options) *Service {
 	return &Service{
 		store: store, options: options, searching: gate.New(),
-		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question][]deployment.Deployment),
+		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question]answered),
 		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
 	}
 }
