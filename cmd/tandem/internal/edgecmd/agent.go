@@ -125,7 +125,9 @@ func boardsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "boards",
 		Short: "List the boards that measure models for a server's studies",
-		Args:  term.Arguments(0, "no arguments"),
+		Example: `  tandem edge boards
+  tandem edge boards --json`,
+		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := server.Open()
 			if err != nil {
