@@ -106,8 +106,8 @@ type Target struct {
 	Machine string
 	// Fits remembers what was fitted to the device's measurements; nil: nothing does.
 	Fits *Fits
-	// Board says that a board measures what it is asked to: once it has measured
-	// [MostMeasured] settings, the best of those is the answer.
+	// Board says that a board measures what it is asked to: the answer is the best
+	// setting that it has measured, if one meets the constraints.
 	Board bool
 }
 
@@ -118,6 +118,12 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 	s, result, err := search(a, target, known, settings)
 	if err != nil {
 		return Deployment{}, err
+	}
+	if target.Board && s.known() > 0 {
+		s.settled = true
+		if only, err := s.tried(); err == nil && only.Best != nil {
+			result = only
+		}
 	}
 	best := result.Best
 	if best == nil {
@@ -132,7 +138,7 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 	return s.answer(*best, result), nil
 }
 
-// search tries all settings.
+// search looks at a target and tries all settings.
 func search(a emu.Architecture, target Target, known []emu.Architecture, settings Settings) (site, tuning.Result, error) {
 	on := target.Device
 	prior, err := estimate.Known()
@@ -144,14 +150,32 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
 		runs: target.runsOf(a),
 	}
-	s.settled = target.Board && len(s.runs) >= MostMeasured
+	s.settled = target.Board && s.known() >= MostMeasured
 	measurements := target.measurements(append([]emu.Architecture{a}, known...))
 	s.model, s.plain = target.Fits.of(target.Machine, Rates(on), measurements, prior)
-	result, err := tuning.Search(tuning.Settings{
-		Space: s.space(), Objective: settings.Objective, Constraints: settings.Constraints,
+	result, err := s.tried()
+	return s, result, err
+}
+
+// tried are all settings, of a site that is settled those that were measured.
+func (s site) tried() (tuning.Result, error) {
+	return tuning.Search(tuning.Settings{
+		Space: s.space(), Objective: s.settings.Objective, Constraints: s.settings.Constraints,
 		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput},
 	}, s.evaluate)
-	return s, result, err
+}
+
+// known is how many of the settings that can be chosen were measured.
+func (s site) known() (n int) {
+	space := s.space()
+	for _, batch := range space.BatchSizes {
+		for _, cores := range space.Cores {
+			if slices.ContainsFunc(s.runs, func(run emu.Run) bool { return run.Batch == s.batches(batch) && run.Threads == cores }) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func firstFailure(result tuning.Result) string {

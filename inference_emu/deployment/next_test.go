@@ -113,6 +113,45 @@ func TestABoardIsNotAskedForMore(t *testing.T) {
 	}
 }
 
+// run is a measurement that took so long.
+func run(machine string, batch, threads int, seconds float64) emu.Run {
+	return emu.Run{Machine: machine, Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9}
+}
+
+// What was measured stays the answer, also when measurements of other models let a setting
+// look faster that nobody tried. Where nothing that was measured meets the constraints,
+// estimates count.
+func TestAMeasuredAnswerIsNoEstimateAgain(t *testing.T) {
+	target := deployment.Target{Device: find(t, "raspberry-pi-4"), Machine: "raspberry-pi-4", Board: true}
+	a := network(t, 32).With([]emu.Run{run("raspberry-pi-4", 1, 1, 3), run("raspberry-pi-4", 2, 1, 5)})
+	known := []emu.Architecture{network(t, 16).With([]emu.Run{run("raspberry-pi-4", 1, 4, 1e-5), run("raspberry-pi-4", 8, 4, 2e-5)})}
+	answer, err := deployment.Find(a, target, known, fastest)
+	if err != nil || answer.Estimated() || answer.Configuration.BatchSize != 1 || answer.Configuration.Cores != 1 {
+		t.Errorf("%+v is %s, %v", answer.Configuration, answer.Method, err)
+	}
+	limited := fastest
+	limited.Constraints = []tuning.Constraint{{Metric: tuning.Latency, Bound: 1, Text: "latency_seconds <= 1"}}
+	if answer, err := deployment.Find(a, target, known, limited); err != nil || !answer.Estimated() || !answer.Feasible {
+		t.Errorf("under a limit that the measured ones break: %+v is %s, %v", answer.Configuration, answer.Method, err)
+	}
+}
+
+// Measurements of batches that another study asked for do not count as this one's.
+func TestABoardIsAskedForAnotherStudysBatches(t *testing.T) {
+	target := deployment.Target{Device: find(t, "raspberry-pi-4"), Machine: "raspberry-pi-4", Board: true}
+	var runs []emu.Run
+	for batch := 1; batch <= deployment.MostMeasured; batch++ {
+		runs = append(runs, run("raspberry-pi-4", batch, 1, 0.1*float64(batch)))
+	}
+	a, others := network(t, 32).With(runs), deployment.Settings{BatchLow: 40, BatchHigh: 48, Objective: tuning.Latency}
+	if answer, err := deployment.Find(a, target, nil, others); err != nil || !answer.Runs() {
+		t.Errorf("%+v, %v", answer.Unmet, err)
+	}
+	if cells, err := deployment.Next(a, target, nil, others, 3); err != nil || len(cells) == 0 {
+		t.Errorf("asked for %v, %v", cells, err)
+	}
+}
+
 // What is remembered of fits changes no answer.
 func TestRememberedFitsAnswerTheSame(t *testing.T) {
 	var fits deployment.Fits
