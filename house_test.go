@@ -223,6 +223,7 @@ var mayImport = map[string][]string{
 	"bench/profiler":                 {"profiler", "clients/rest", "e2e/launch", "profiler/perf"},
 	"bench/similarity":               {"profiler", "similarity", "study/space", "study/system", "trial", "profiler/perf"},
 	"cmd/tandem":                     {"cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd", "workers/sandbox"},
+	"cmd/tandem/edge":                {"cmd/tandem/internal/edgecmd", "cmd/tandem/internal/term"},
 	"cmd/tandem/internal/edgecmd":    {"inference_emu/board", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "inference_emu", "inference_emu/backend", "inference_emu/batching", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/graph", "inference_emu/onnx", "inference_emu/tuning", "internal/format", "internal/problem", "profiler"},
 	"cmd/tandem/internal/hookcmd":    {"clients/rest", "cmd/tandem/internal/term", "internal/format", "study/definition", "study/hook"},
 	"docs":                           {},
@@ -327,7 +328,7 @@ var doors = map[string][]string{
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"}, // for tests of others, like the package itself
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/sqlite/dbfile"},
 	"github.com/pressly/goose/v3":      {"store/postgres", "store/sqlite/dbfile"},
-	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},
+	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/edge", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},
 	"github.com/modelcontextprotocol":  {"cmd/tandem/internal/mcpcmd"},
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},

@@ -98,12 +98,16 @@ func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
 	}
 	here := newSite(t)
+	small, err := launch.BuildForBoards(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	board := func() *launch.Process {
-		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", "lab", "--onnxruntime", libraries[0], "--seconds", "0.3")
+		agent, err := launch.Start(small, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", "lab", "--onnxruntime", libraries[0], "--seconds", "0.3")
 		if err != nil {
 			t.Fatal(err)
 		}

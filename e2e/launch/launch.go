@@ -23,17 +23,22 @@ const patience = 5 * time.Minute
 
 // Build compiles tandem into the folder and returns the binary's path.
 func Build(ctx context.Context, folder string) (string, error) {
-	return build(ctx, filepath.Join(folder, "tandem"))
+	return build(ctx, filepath.Join(folder, "tandem"), "")
+}
+
+// BuildForBoards is Build of the smaller tandem for boards.
+func BuildForBoards(ctx context.Context, folder string) (string, error) {
+	return build(ctx, filepath.Join(folder, "tandem-edge"), "/edge")
 }
 
 // BuildWithFailpoints is Build for a tandem that can be told where to break;
 // see package failpoint.
 func BuildWithFailpoints(ctx context.Context, folder string) (string, error) {
-	return build(ctx, filepath.Join(folder, "tandem-failpoints"), "-tags", "failpoints")
+	return build(ctx, filepath.Join(folder, "tandem-failpoints"), "", "-tags", "failpoints")
 }
 
-func build(ctx context.Context, binary string, flags ...string) (string, error) {
-	args := append(append([]string{"build"}, flags...), "-o", binary, "github.com/tandem-tune/tandem/cmd/tandem")
+func build(ctx context.Context, binary, folder string, flags ...string) (string, error) {
+	args := append(append([]string{"build"}, flags...), "-o", binary, "github.com/tandem-tune/tandem/cmd/tandem"+folder)
 	build := exec.CommandContext(ctx, "go", args...)
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build tandem: %w\n%s", err, output)
