@@ -141,6 +141,7 @@ var mayImport = map[string][]string{
 	"workers/launcher":               {"internal/protocol", "internal/protocol/crew"},
 	"workers/launcher/command":       {"internal/protocol", "workers/launcher", "workers/launcher/engine"},
 	"workers/launcher/engine":        {"workers/launcher"},
+	"workers/launcher/kubernetes":    {"internal/protocol", "workers/launcher", "workers/launcher/engine"},
 	"workers/launcher/launchertest":  {"internal/problem", "internal/protocol", "internal/protocol/crew", "workers/launcher", "workers/launcher/engine", "workers/launcher/loop"},
 	"workers/launcher/loop":          {"internal/format", "internal/problem", "internal/protocol", "internal/protocol/crew", "workers/launcher", "workers/launcher/engine"},
 	"workers/launcher/slurm":         {"internal/protocol", "workers/launcher", "workers/launcher/engine"},
@@ -231,7 +232,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/poolcmd":    {"internal/protocol/crew", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "trial", "workers/demand"},
 	"cmd/tandem/internal/profilecmd": {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "profiler", "trial", "workers/agent/script", "workers/agent/process", "profiler/proc", "profiler/perf"},
 	"cmd/tandem/internal/runcmd":     {"clients/rest", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/show", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/workercmd", "internal/format", "internal/problem", "internal/protocol", "study/definition", "web/auth", "workers/agent", "workers/sandbox"},
-	"cmd/tandem/internal/launchcmd":  {"cmd/tandem/internal/term", "internal/format", "internal/problem", "workers/launcher", "workers/launcher/command", "workers/launcher/engine", "workers/launcher/loop", "workers/launcher/slurm"},
+	"cmd/tandem/internal/launchcmd":  {"cmd/tandem/internal/term", "internal/format", "internal/problem", "workers/launcher", "workers/launcher/command", "workers/launcher/engine", "workers/launcher/kubernetes", "workers/launcher/loop", "workers/launcher/slurm"},
 	"cmd/tandem/internal/servecmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "similarity", "store/artifact", "store/backup", "store/filesystem", "store/postgres", "store/sqlite", "study", "study/journal", "study/upload", "web/api", "web/audit", "web/auth", "web/autoscale", "web/certificate", "web/forecasting", "web/guard", "web/hooks", "web/limit", "web/monitoring", "web/standby", "web/ui", "workers/forecast"},
 	"cmd/tandem/internal/show":       {"clients/rest", "cmd/tandem/internal/term", "inference_emu/deployment", "inference_emu/estimate", "inference_emu/tuning", "internal/format", "internal/protocol", "study/definition", "study/space", "trial"},
 	"cmd/tandem/internal/startcmd":   {"cmd/tandem/internal/term", "examples", "internal/format", "study/studyfile", "study/studyfile/tree"},
@@ -333,6 +334,9 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":  {"inference_emu/emulator"},
 	"gorgonia.org":                     {"internal/nn"},
+	"github.com/spf13/pflag":           {"workers/launcher/kubernetes"}, // options of shapes are flags
+	"k8s.io":                           {"e2e/cluster", "workers/launcher/kubernetes"},
+	"sigs.k8s.io":                      {"workers/launcher/kubernetes"},
 	"gonum.org/v1/gonum":               {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes"},
 	"golang.org/x/sys":                 {"profiler", "profiler/perf", "profiler/proc", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests

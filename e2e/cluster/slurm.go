@@ -1,4 +1,4 @@
-// Package cluster starts a real Slurm on this machine for tests: one controller and two
+// Package cluster starts engines on this machine for tests. A real Slurm: one controller and two
 // nodes of four processors, in a folder of its own.
 package cluster
 

@@ -41,10 +41,15 @@ func FromEngine(rules Rules, variable func(string) string) Rules {
 		}
 	}
 	rules.Reason = func() string {
-		if said := readReason(variable(ReasonFile)); said != "" || job == "" {
-			return said
+		said := readReason(variable(ReasonFile))
+		switch {
+		case said != "":
+		case job != "":
+			return slurmReason(job, variable("SLURM_JOB_PARTITION"))
+		case variable(Node) != "" && variable("KUBERNETES_SERVICE_HOST") != "":
+			return "stopped by Kubernetes (pod " + variable("HOSTNAME") + ")"
 		}
-		return slurmReason(job, variable("SLURM_JOB_PARTITION"))
+		return said
 	}
 	return rules
 }

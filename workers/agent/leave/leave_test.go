@@ -108,6 +108,21 @@ func TestSlurmSaysWhereTheWorkerIs(t *testing.T) {
 	}
 }
 
+func TestKubernetesIsNamed(t *testing.T) {
+	for _, test := range []struct {
+		environment map[string]string
+		want        string
+	}{
+		{map[string]string{"TANDEM_NODE": "n1", "KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "tandem-abc-0"}, "stopped by Kubernetes (pod tandem-abc-0)"},
+		{map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "mine"}, "the worker was stopped"},
+	} {
+		w := leave.Watch{Rules: leave.FromEngine(leave.Rules{}, func(name string) string { return test.environment[name] })}
+		if got := w.Why(nil); got != test.want {
+			t.Errorf("%v: it says %q", test.environment, got)
+		}
+	}
+}
+
 func TestTheFileSaysWhy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "why")
 	if err := os.WriteFile(path, []byte("the node pool\nis drained\n"), 0o600); err != nil {

@@ -27,7 +27,7 @@ type Options struct {
 	Worker []string
 	// Enrolments is the folder of the launches' tokens; empty: workers have another.
 	Enrolments Enrolments
-	// Home and Path are those that workers start with.
+	// Home and Path are those that workers start with; empty: those that they are given.
 	Home, Path string
 }
 
@@ -38,7 +38,14 @@ const margin = time.Minute
 // comes before the worker's; scratch, its folder, and launch are words of the shell.
 func (o Options) Script(s launcher.Shape, start, scratch, launch string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh\n# A worker that tandem launch ordered.\nexport HOME=%s PATH=%s\n", Quote(o.Home), Quote(o.Path))
+	b.WriteString("#!/bin/sh\n# A worker that tandem launch ordered.\n")
+	if o.Home != "" {
+		b.WriteString("export HOME=" + Quote(o.Home))
+		if o.Path != "" {
+			b.WriteString(" PATH=" + Quote(o.Path))
+		}
+		b.WriteString("\n")
+	}
 	for _, line := range s.Setup {
 		b.WriteString(line + "\n")
 	}
@@ -63,7 +70,8 @@ func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 // Explain adds to a job that failed what its worker said last, and where. A job whose
 // output is gone keeps the engine's word.
 func Explain(job *launcher.Job, log string) {
-	if said := lastLine(log); said != "" {
+	content, err := os.ReadFile(log) //nolint:gosec // a log in our own folder
+	if said := LastWords(content); err == nil && said != "" {
 		job.Why += ": " + said
 	}
 	if job.Node != "" {
@@ -73,12 +81,8 @@ func Explain(job *launcher.Job, log string) {
 
 const mostOfLine = 400
 
-// lastLine is the last line of a file that the worker, or what it started, wrote.
-func lastLine(path string) string {
-	content, err := os.ReadFile(path) //nolint:gosec // a log in our own folder
-	if err != nil {
-		return ""
-	}
+// LastWords is the last line that a worker wrote, or else what it started.
+func LastWords(content []byte) string {
 	content = bytes.TrimSpace(content)
 	last := content[bytes.LastIndexByte(content, '\n')+1:]
 	for line := range bytes.Lines(content) { // the engine's own words come last and say less

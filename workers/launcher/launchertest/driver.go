@@ -96,6 +96,16 @@ func (w *wrapped) Launch(ctx context.Context, order launcher.Order) error {
 	return w.Engine.Launch(ctx, order)
 }
 
+// Carry is for engines that carry enrolments.
+func (w *wrapped) Carry(ctx context.Context, launch string) error {
+	if engine, is := w.Engine.(interface {
+		Carry(ctx context.Context, launch string) error
+	}); is {
+		return engine.Carry(ctx, launch)
+	}
+	return nil
+}
+
 func (w *wrapped) List(ctx context.Context) ([]launcher.Job, error) {
 	if w.down != nil {
 		return nil, w.down

@@ -21,8 +21,10 @@ import (
 type Site struct {
 	// Open returns the engine for a launcher of that name, whose workers are the command.
 	// It runs four workers of one core at once, and is asked again and again.
-	// Their tokens are in the folder.
-	Open func(name string, worker []string, enrolments engine.Enrolments) launcher.Engine
+	// Their tokens are in the folder, unless TokenFile says where a worker finds that of
+	// its job.
+	Open      func(name string, worker []string, enrolments engine.Enrolments) launcher.Engine
+	TokenFile func(launcher, launch string) string
 	// Option is one that its commands take, Refused one that they do not.
 	Option, Refused string
 	// Preempt and Lose have the site end a job for another one, and lose its node; nil
@@ -54,6 +56,7 @@ type story struct {
 	place  string
 	name   string
 	worker []string
+	tokens engine.Enrolments // of what it orders itself
 
 	// What stories of a launcher have beside.
 	server *server
@@ -61,9 +64,6 @@ type story struct {
 	kept   *engine.MemoryFile
 	broken *wrapped
 }
-
-// placeholder is a folder of tokens that no worker looks into.
-const placeholder engine.Enrolments = "/tokens of it"
 
 // stories are all that are told.
 var stories = []struct {
@@ -154,7 +154,11 @@ func Simulate(t *testing.T) {
 func tell(t *testing.T, site Site, name, place string, tell func(s *story)) {
 	s := &story{T: t, site: site, place: place, name: name, worker: []string{"/bin/sh", filepath.Join(place, "worker.sh"), "two words", "it's", `"$HOME"`}}
 	s.write("worker.sh", fmt.Sprintf(worker, place))
-	s.engine = site.Open(s.name, s.worker, placeholder)
+	s.tokens = engine.Enrolments(filepath.Join(place, "tokens of it"))
+	if err := s.tokens.Open(); err != nil {
+		t.Fatal(err)
+	}
+	s.engine = site.Open(s.name, s.worker, s.tokens)
 	defer s.end()
 	tell(s)
 }
@@ -183,10 +187,20 @@ func (s *story) launch(count int, change ...func(*launcher.Shape)) launcher.Orde
 		one(&shape)
 	}
 	order := launcher.Order{ID: strings.ReplaceAll(s.name, "story", "order"), Shape: shape, Count: count}
-	if err := s.engine.Launch(s.Context(), order); err != nil {
+	if err := s.order(order); err != nil {
 		s.Fatal(err)
 	}
 	return order
+}
+
+// order has the engine take an order, whose workers have tokens.
+func (s *story) order(order launcher.Order) error {
+	for i := range order.Count {
+		if err := s.tokens.Keep(order.Launch(i), "a token"); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return s.engine.Launch(s.Context(), order)
 }
 
 func (s *story) list() []launcher.Job {

@@ -61,10 +61,24 @@ func (l *Loop) tend(ctx context.Context, jobs []launcher.Job, workers map[string
 		_, registered := workers[launch]
 		switch {
 		case registered, over, now.Sub(at) > waits:
-			failed = errors.Join(failed, l.Enrolments.Drop(launch))
+			failed = errors.Join(failed, l.Enrolments.Drop(launch), l.carry(ctx, launch))
 		case job.State == launcher.Pending && now.Sub(at) > waits/2:
-			failed = errors.Join(failed, l.enrol(ctx, []string{launch}, limits[job.Shape]))
+			failed = errors.Join(failed, l.enrol(ctx, []string{launch}, limits[job.Shape]), l.carry(ctx, launch))
 		}
 	}
 	return failed
+}
+
+// carrier is an engine whose workers do not see the folder of the enrolments.
+type carrier interface {
+	// Carry brings the enrolment of a launch to its worker, or takes it away, as it is in
+	// the folder.
+	Carry(ctx context.Context, launch string) error
+}
+
+func (l *Loop) carry(ctx context.Context, launch string) error {
+	if engine, is := l.Engine.(carrier); is {
+		return engine.Carry(ctx, launch)
+	}
+	return nil
 }

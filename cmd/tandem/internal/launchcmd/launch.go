@@ -3,6 +3,7 @@
 package launchcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/command"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
+	"github.com/tandem-tune/tandem/workers/launcher/kubernetes"
 	"github.com/tandem-tune/tandem/workers/launcher/loop"
 	"github.com/tandem-tune/tandem/workers/launcher/slurm"
 )
@@ -32,6 +34,8 @@ type flags struct {
 	workerToken, commands      string
 	dryRun, once               bool
 	every, idle                time.Duration
+	// pods are where workers are pods: they see nothing of this machine then.
+	pods *kubernetes.Pods
 	// check refuses options that a shape cannot have on this engine.
 	check func(options []string) error
 	// open makes the engine.
@@ -46,7 +50,7 @@ func Command() *cobra.Command {
 		Long: `Start workers on a cluster as studies want them, and take back what is not wanted
 any more. A worker takes trial after trial and leaves by itself when it has none.`,
 	})
-	command.AddCommand(slurmCommand(), commandCommand(), doctorCommand())
+	command.AddCommand(slurmCommand(), kubernetesCommand(), commandCommand(), doctorCommand())
 	return command
 }
 
@@ -67,6 +71,44 @@ most 8 of each kind run at once.`,
 		Example: `  tandem launch slurm --server https://tandem.example:7171 --token-file ~/.tandem/token
   tandem launch slurm --token-file ~/.tandem/token --shapes shapes.yaml -- --path ~/project/.venv/bin`,
 	})
+}
+
+func kubernetesCommand() *cobra.Command {
+	f := flags{pods: &kubernetes.Pods{}}
+	f.open = f.openKubernetes
+	f.check = func(options []string) error {
+		_, err := f.pods.With(options)
+		return err
+	}
+	command := f.flagged(&cobra.Command{
+		Use:   "kubernetes --image IMAGE [-- WORKER FLAGS]",
+		Short: "Start workers as pods of Kubernetes",
+		Long: `Start workers as pods of Kubernetes while studies have trials that wait. Run it in
+the cluster, or where kubectl reaches it, and leave it running. Flags after -- go to
+each worker.
+
+Each pod is one worker: it takes trial after trial, and ends when it has none. Its
+token, which works once, is a Secret that the pod owns. Kinds of workers and their
+bounds are in the file of --shapes; their options are the flags from --image to
+--toleration (docs/kubernetes.md).`,
+		Example: `  tandem launch doctor kubernetes --namespace tuning --image registry.example/training:1
+  tandem launch kubernetes --namespace tuning --queue team-a --token-file ~/.tandem/token \
+    --image registry.example/training:1 --tandem-image registry.example/tandem:1`,
+	})
+	f.addPodFlags(command)
+	return command
+}
+
+// addPodFlags adds what says which cluster, and which pods.
+func (f *flags) addPodFlags(command *cobra.Command) {
+	command.Flags().StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "file that says how the cluster is reached (default: as kubectl, or the service account of this pod)")
+	command.Flags().StringVar(&f.pods.Namespace, "namespace", "", "where the pods are (default: that of the kubeconfig, or of this pod)")
+	f.pods.AddFlags(command.Flags())
+}
+
+func (f *flags) openKubernetes(options engine.Options) (launcher.Engine, error) {
+	options.Home, options.Path = "", "" // the image has its own
+	return kubernetes.New(options, *f.pods)
 }
 
 func commandCommand() *cobra.Command {
@@ -99,7 +141,9 @@ func (f *flags) flagged(command *cobra.Command) *cobra.Command {
 	term.AddConnectionFlags(command, &f.server)
 	own := command.Flags()
 	own.StringVar(&f.shapes, "shapes", "", "YAML file with the kinds of workers")
-	own.StringVar(&f.workerToken, "worker-token-file", "", "file with one token for all workers, where the nodes share no disk (default: each gets its own)")
+	if f.pods == nil {
+		own.StringVar(&f.workerToken, "worker-token-file", "", "file with one token for all workers, where the nodes share no disk (default: each gets its own)")
+	}
 	own.StringVar(&f.name, "name", "tandem", "first part of the jobs' names: another one for each server")
 	own.StringVar(&f.binary, "binary", "", "this program's path on the nodes (default: as here)")
 	own.StringVar(&f.logs, "logs", "", "folder for the jobs' output and tokens, on a disk that all nodes have (default: ~/.tandem/jobs)")
@@ -226,6 +270,10 @@ func (f *flags) worker() (worker []string, err error) {
 		}
 		worker = []string{"--token-file", token}
 	}
+	start := []string{"--idle", f.idle.String()}
+	if f.pods != nil {
+		return slices.Concat([]string{cmp.Or(f.binary, f.pods.Tandem()), "worker"}, f.server.Arguments(), start), nil
+	}
 	if f.binary == "" {
 		if f.binary, err = os.Executable(); err != nil {
 			return nil, err
@@ -235,7 +283,7 @@ func (f *flags) worker() (worker []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat([]string{f.binary, "worker"}, f.server.Arguments(), worker, []string{"--directory", here, "--idle", f.idle.String()}), nil
+	return slices.Concat([]string{f.binary, "worker"}, f.server.Arguments(), worker, []string{"--directory", here}, start), nil
 }
 
 // engine opens the engine, and the folder of the tokens of what it launches.
@@ -287,18 +335,19 @@ func (f *flags) openCommand(options engine.Options) (launcher.Engine, error) {
 
 func doctorCommand() *cobra.Command {
 	var asJSON bool
-	var f flags
-	engines := map[string]func(engine.Options) (launcher.Engine, error){"slurm": openSlurm, "command": f.openCommand}
+	f := flags{pods: &kubernetes.Pods{}}
+	engines := map[string]func(engine.Options) (launcher.Engine, error){"slurm": openSlurm, "kubernetes": f.openKubernetes, "command": f.openCommand}
 	command := &cobra.Command{
 		Use:   "doctor ENGINE",
 		Short: "Say what a cluster has for workers, and what it lacks",
 		Example: `  tandem launch doctor slurm
+  tandem launch doctor kubernetes --namespace tuning --image registry.example/training:1
   tandem launch doctor command --commands pbs.yaml`,
-		Args: term.Arguments(1, "the engine: slurm or command"),
+		Args: term.Arguments(1, "the engine: slurm, kubernetes or command"),
 		RunE: func(command *cobra.Command, args []string) error {
 			open, known := engines[args[0]]
 			if !known {
-				return term.Misuse("the engine %q is not known: slurm and command are", args[0])
+				return term.Misuse("the engine %q is not known: slurm, kubernetes and command are", args[0])
 			}
 			made, err := open(engine.Options{Name: f.name})
 			if err != nil {
@@ -310,6 +359,7 @@ func doctorCommand() *cobra.Command {
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	command.Flags().StringVar(&f.commands, "commands", "", "YAML file with the commands of the engine command")
 	command.Flags().StringVar(&f.name, "name", "tandem", "first part of the jobs' names")
+	f.addPodFlags(command)
 	return command
 }
 

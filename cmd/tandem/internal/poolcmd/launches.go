@@ -59,7 +59,7 @@ func listingOfLaunches(all crew.Launches) term.Listing {
 
 func printLaunches(out io.Writer, launchers []crew.Launcher) error {
 	if len(launchers) == 0 {
-		_, err := fmt.Fprintln(out, "No launcher starts workers. Start one where the engine is: tandem launch slurm, or tandem launch command")
+		_, err := fmt.Fprintln(out, "No launcher starts workers. Start one where the engine is: tandem launch slurm, kubernetes or command")
 		return err
 	}
 	for i, one := range launchers {

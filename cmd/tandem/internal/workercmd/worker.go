@@ -81,7 +81,7 @@ A worker that an engine such as Slurm started leaves by itself with --idle and
 --end-at. It then ends with 0; with 3 if the server refuses its token, 4 if this
 machine is not what was promised (its GPUs, a PATH, --directory), and 5 if trials
 fail here for the machine's sake. SIGUSR1 stops it as SIGTERM does. The file that
-TANDEM_LEAVE_REASON names, or Slurm, says why in the history of its trials.`
+TANDEM_LEAVE_REASON names, Slurm or Kubernetes says why in the history of its trials.`
 
 // Command is "tandem worker".
 func Command() *cobra.Command {
