@@ -63,7 +63,7 @@ func (e *Engine) permission(ctx context.Context, resource string, verbs []string
 	}
 	if len(lacks) > 0 {
 		found.Good = false
-		found.Says = fmt.Sprintf("may not %s %s in %s: have an administrator give it that (docs/kubernetes.md)", strings.Join(lacks, ", "), resource, e.namespace)
+		found.Says = fmt.Sprintf("may not %s %s in %s: have an administrator bind the Role of deploy/kubernetes/base/rights.yaml", strings.Join(lacks, ", "), resource, e.namespace)
 	}
 	return found
 }

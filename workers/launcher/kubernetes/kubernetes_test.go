@@ -28,7 +28,7 @@ func open(t *testing.T, here *cluster.Kubernetes, pods kubernetes.Pods) (*kubern
 		t.Fatal(err)
 	}
 	pods.Kubeconfig = here.Config
-	made, err := kubernetes.New(engine.Options{Name: "tandem", Worker: []string{"/bin/sh", "-c", "sleep 600", "--ca", authority}, Enrolments: tokens}, pods)
+	made, err := kubernetes.New(engine.Options{Name: "tandem", Worker: []string{"/bin/sh", write(t, "exec sleep 600"), "--ca", authority}, Enrolments: tokens}, pods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestASecretLivesAsLongAsItIsNeeded(t *testing.T) {
 		t.Errorf("without the right to make Secrets: %v, %v", err, secrets())
 	}
 	here.Allow("create secrets")
-	after, err := kubernetes.New(engine.Options{Name: "tandem", Worker: []string{"/bin/sh", "-c", "sleep 600"}, Enrolments: tokens}, kubernetes.Pods{Kubeconfig: here.Config, Image: "x"})
+	after, err := kubernetes.New(engine.Options{Name: "tandem", Worker: []string{"/bin/sh", write(t, "exec sleep 600")}, Enrolments: tokens}, kubernetes.Pods{Kubeconfig: here.Config, Image: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
