@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
+	"github.com/tandem-tune/tandem/profiler/rapl"
 	"golang.org/x/sys/unix"
 )
 
@@ -79,11 +80,11 @@ func tryCounter(kind uint32, config uint64) error {
 
 func detectRAPL(h proc.Host) Capability {
 	c := Capability{Name: "rapl"}
-	counter, err := openCPUCounter(h)
+	counter, err := rapl.Open(h)
 	switch {
 	case err == nil:
-		defer counter.close()
-		c.Available, c.Detail = true, fmt.Sprintf("%s (%s)", strings.Join(counter.names(), ", "), counter.source)
+		defer counter.Close()
+		c.Available, c.Detail = true, fmt.Sprintf("%s (%s)", strings.Join(counter.Names(), ", "), counter.Source)
 	case errors.Is(err, os.ErrPermission):
 		c.Reason = "this user may not read the CPU's energy counters: " + firstLine(err)
 		// World-readable counters leak keys (CVE-2020-8694), and a file
@@ -170,11 +171,11 @@ func detectFrequency(h proc.Host) Capability {
 }
 
 func frequencyRange(h proc.Host, policy string) string {
-	low, err := readNumber(h.Path(filepath.Join(policy, "cpuinfo_min_freq")))
+	low, err := h.Number(filepath.Join(policy, "cpuinfo_min_freq"))
 	if err != nil {
 		return ""
 	}
-	high, err := readNumber(h.Path(filepath.Join(policy, "cpuinfo_max_freq")))
+	high, err := h.Number(filepath.Join(policy, "cpuinfo_max_freq"))
 	if err != nil {
 		return ""
 	}

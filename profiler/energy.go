@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/tandem-tune/tandem/profiler/proc"
+	"github.com/tandem-tune/tandem/profiler/rapl"
 	"runtime"
 	"sync"
 	"time"
@@ -54,15 +55,14 @@ type External interface {
 
 // counter sums up the joules of the machine without its GPUs, or with them.
 type counter interface {
-	joules() (float64, error)
-	close()
+	Joules() (float64, error)
+	Close()
 }
 
 // external is such a meter as a counter.
 type external struct{ External }
 
-func (e external) joules() (float64, error) { return e.Joules() }
-func (external) close()                     {}
+func (external) Close() {}
 
 // Meter measures energy. Open one for the life of the process; it is safe for
 // concurrent use.
@@ -95,7 +95,7 @@ func OpenMeter(options MeterOptions) *Meter {
 		m.cpu, m.named = external{options.External}, "meter "+options.External.Name()
 		return m
 	}
-	if cpu, err := openCPUCounter(m.host); err == nil {
+	if cpu, err := rapl.Open(m.host); err == nil {
 		m.cpu = cpu
 	}
 	if gpu, err := openGPUs(); err == nil {
@@ -115,7 +115,7 @@ func (m *Meter) use(gpu gpuReader) { m.gpu, m.users = gpu, make([]int, len(gpu.d
 // Close releases what the meter holds open.
 func (m *Meter) Close() {
 	if m.cpu != nil {
-		m.cpu.close()
+		m.cpu.Close()
 	}
 	if m.gpu != nil {
 		m.gpu.close()
@@ -160,7 +160,7 @@ func (m *Meter) model() string {
 func (m *Meter) Sample() {
 	if m.cpu != nil {
 		// A failed reading is found again, and told, by the next Lap.
-		_, _ = m.cpu.joules()
+		_, _ = m.cpu.Joules()
 	}
 }
 
@@ -236,7 +236,7 @@ func (w *Window) read() reading {
 	now := reading{at: time.Now(), own: w.cpuSeconds()}
 	now.rest = w.meter.restOf(now.at)
 	if w.meter.cpu != nil {
-		now.cpu, now.cpuErr = w.meter.cpu.joules()
+		now.cpu, now.cpuErr = w.meter.cpu.Joules()
 		now.machineBusy = proc.BusySeconds(w.meter.host)
 	}
 	now.gpuErr = w.gpuErr

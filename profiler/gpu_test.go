@@ -4,6 +4,7 @@ import (
 	"errors"
 	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
+	"github.com/tandem-tune/tandem/profiler/rapl"
 	"os"
 	"path/filepath"
 	"slices"
@@ -232,7 +233,7 @@ func TestEnergyOfVisibleGPUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := packages(t)
 		m := &Meter{options: MeterOptions{Slots: 3, Cores: 1}, host: proc.NewHost(root)}
-		cpu, err := openCPUCounter(m.host)
+		cpu, err := rapl.Open(m.host)
 		if err != nil {
 			t.Fatal(err)
 		}

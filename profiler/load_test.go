@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/profiler/proctest"
+	"github.com/tandem-tune/tandem/profiler/rapl"
 )
 
 func TestLoadIsWhatHappenedInBetween(t *testing.T) {
@@ -22,7 +23,7 @@ func TestLoadIsWhatHappenedInBetween(t *testing.T) {
 	if !ok || load.CPUUtilization != 0.375 || load.MemoryUtilization != 0.75 || math.Abs(load.Watts-(1.5*8+4*2)) > 1e-9 || !strings.HasPrefix(load.Method, "estimate: 8 W") {
 		t.Errorf("%+v, %v", load, ok)
 	}
-	m.cpu = &cpuCounter{}
+	m.cpu = &rapl.Counter{}
 	if load, ok := m.between(before, now); !ok || load.Watts != 30 || load.Method != "rapl" {
 		t.Errorf("with a meter: %+v, %v", load, ok)
 	}

@@ -31,6 +31,8 @@ type RecorderOptions struct {
 	Environment []string
 	// Root is prefixed to the paths of the kernel's files; "/" when empty.
 	Root string
+	// Sampled, where there is one, is told of each interval.
+	Sampled func(Profile)
 }
 
 // Recorder samples a running command, so that counts are scaled over short
@@ -48,6 +50,8 @@ type Recorder struct {
 	mutex      sync.Mutex
 	at         time.Time
 	lap, whole *span
+	step       *span // since the last interval; told to sampled
+	sampled    func(Profile)
 	gpusInLap  bool // the lap has states of the GPUs
 	missing    []proc.Missing
 	stopped    bool
@@ -67,7 +71,7 @@ func record(counters *perf.Counters, options RecorderOptions, open func() (gpuRe
 	h := proc.NewHost(options.Root)
 	r := &Recorder{
 		counters: counters, events: counters.Events(), host: h, tree: proc.NewTree(h, options.Leader, options.Cgroup),
-		stop: make(chan struct{}), ended: make(chan struct{}), at: time.Now(),
+		stop: make(chan struct{}), ended: make(chan struct{}), at: time.Now(), sampled: options.Sampled,
 	}
 	counts := counters.Read()
 	// What the command has done between its start and now belongs to it.
@@ -79,9 +83,10 @@ func record(counters *perf.Counters, options RecorderOptions, open func() (gpuRe
 	for name := range seen.Sums {
 		machine.Sums[name] = 0
 	}
-	r.lap, r.whole = newSpan(begun, machine), newSpan(begun, machine)
-	r.lap.observe(0, counts, seen)
-	r.whole.observe(0, counts, seen)
+	r.lap, r.whole, r.step = newSpan(begun, machine), newSpan(begun, machine), newSpan(begun, machine)
+	for _, s := range r.spans() {
+		s.observe(0, counts, seen)
+	}
 	r.gpus = watchGPUs(open, options.Environment, options.Interval)
 	go r.run(options.Interval, stretch)
 	return r
@@ -99,9 +104,7 @@ func (r *Recorder) run(interval time.Duration, stretch bool) {
 		case <-timer.C:
 		}
 		before := threadTime()
-		r.mutex.Lock()
-		r.sample(false)
-		r.mutex.Unlock()
+		r.look()
 		spent := threadTime() - before
 		if !stretch {
 			spent = 0
@@ -110,6 +113,22 @@ func (r *Recorder) run(interval time.Duration, stretch bool) {
 		due = nextSample(now, due.Add(interval), spent)
 		timer.Reset(due.Sub(now))
 	}
+}
+
+func (r *Recorder) spans() []*span { return []*span{r.lap, r.whole, r.step} }
+
+// look samples, and tells of it.
+func (r *Recorder) look() {
+	r.mutex.Lock()
+	r.sample(false)
+	if r.sampled == nil {
+		r.mutex.Unlock()
+		return
+	}
+	step := r.step.profile(r.events, r.counters.Level(), nil)
+	r.step.restart()
+	r.mutex.Unlock()
+	r.sampled(step)
 }
 
 // rest is how long the recorder rests for each second that it worked: 200 make
@@ -148,14 +167,14 @@ func (r *Recorder) sample(thorough bool) {
 	maps.Copy(both.States, seen.States)
 	seconds := now.Sub(r.at).Seconds()
 	r.at = now
-	r.lap.observe(seconds, counts, both)
-	r.whole.observe(seconds, counts, both)
 	fresh, last := r.gpus.take(now)
-	for _, states := range fresh {
-		r.lap.add(states)
-		r.whole.add(states)
-		r.gpusInLap = true
+	for _, s := range r.spans() {
+		s.observe(seconds, counts, both)
+		for _, states := range fresh {
+			s.add(states)
+		}
 	}
+	r.gpusInLap = r.gpusInLap || len(fresh) > 0
 	if thorough && !r.gpusInLap {
 		r.lap.add(last) // a lap shorter than an interval
 	}

@@ -164,7 +164,7 @@ func outward(events []journal.Event) []protocol.Event {
 	return list
 }
 
-// Checkpoints returns the artifacts that checkpoints in studies refer to which the caller
+// Checkpoints returns the artifacts that trials refer to in studies which the caller
 // sees. If it sees all, other artifacts are garbage once their upload is long over.
 func (s *queries) Checkpoints(ctx context.Context) (map[string]bool, error) {
 	caller := access.CallerOf(ctx)
@@ -182,7 +182,7 @@ func (s *queries) Checkpoints(ctx context.Context) (map[string]bool, error) {
 			return nil, err
 		}
 		for _, t := range trials {
-			for _, checkpoint := range t.Kept(study.Status.Over()) {
+			for _, checkpoint := range t.Artifacts(study.Status.Over()) {
 				used[checkpoint.Artifact] = true
 			}
 		}

@@ -159,6 +159,27 @@ func (s *leases) CommitCheckpoint(ctx context.Context, id trial.ID, commitment p
 	return s.sessions.Commit(ctx, tx, nil)
 }
 
+// KeepSamples keeps what was sampled of the trial under its lease, an artifact that is
+// stored. Samples that do not last longer than those that it has change nothing.
+func (s *leases) KeepSamples(ctx context.Context, id trial.ID, samples trial.Samples) error {
+	r, t, err := s.sessions.LockedTrial(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer r.Leave()
+	if err := holds(t, samples.LeaseEpoch); err != nil {
+		return session.Refusal(r, err)
+	}
+	samples.Rung, samples.Worker = t.Rung, t.Worker
+	t, longer := t.WithSamples(samples)
+	if !longer {
+		return session.Refusal(r, nil)
+	}
+	tx := r.Begin()
+	tx.Stage(t)
+	return s.sessions.Commit(ctx, tx, nil)
+}
+
 // AppendLog adds to the trial's log.
 func (s *leases) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error {
 	r, t, err := s.sessions.LockedTrial(ctx, id)

@@ -10,6 +10,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -229,6 +230,8 @@ type Trial struct {
 	// Preempted is when it last did. Neither costs a retry.
 	Preemptions int        `json:"preemptions,omitempty"`
 	Preempted   *time.Time `json:"preempted,omitempty"`
+	// Samples are what was sampled of it, by lease.
+	Samples []Samples `json:"samples,omitempty" doc:"what get-samples answers with, by lease"`
 	// Annotation is what people wrote about it.
 	Annotation
 }
@@ -284,6 +287,39 @@ func (t Trial) Kept(over bool) []Checkpoint {
 		}
 	}
 	return kept
+}
+
+// Samples are what was sampled of a trial while it ran under one lease, an artifact.
+type Samples struct {
+	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
+	Rung       int        `json:"rung"`
+	Worker     string     `json:"worker"`
+	Artifact   string     `json:"artifact"`
+	Bytes      int64      `json:"bytes"`
+	Seconds    Float      `json:"seconds" doc:"how long they last together"`
+}
+
+// maxSampled is of how many leases the samples are kept, the newest.
+const maxSampled = 64
+
+// WithSamples is the trial with the samples of its lease in place of those that it has of
+// it; false where these last as long.
+func (t Trial) WithSamples(s Samples) (Trial, bool) {
+	others := slices.DeleteFunc(slices.Clone(t.Samples), func(one Samples) bool { return one.LeaseEpoch == s.LeaseEpoch })
+	if n := len(t.Samples); len(others) < n && t.Samples[n-1].Seconds >= s.Seconds {
+		return t, false
+	}
+	t.Samples = append(others[max(0, len(others)+1-maxSampled):], s)
+	return t, true
+}
+
+// Artifacts are those that may still be needed: checkpoints that are kept, and samples.
+func (t Trial) Artifacts(over bool) []Checkpoint {
+	needed := t.Kept(over)
+	for _, one := range t.Samples {
+		needed = append(needed, Checkpoint{Artifact: one.Artifact, Bytes: one.Bytes})
+	}
+	return needed
 }
 
 // ValueAt is what the trial measured of the objective at the rung; false where it

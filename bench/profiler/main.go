@@ -2,6 +2,7 @@
 //
 //	go run ./bench/profiler                               # LeNet-5 in PyTorch, 20 pairs, about 5 minutes
 //	go run ./bench/profiler -workload arithmetic,processes # other workloads
+//	go run ./bench/profiler -samples 60                    # what keeping the samples costs, 20 pairs of a minute
 //	go run ./bench/profiler -python .venv/bin/python       # another interpreter
 //
 // Each pair is the same training once plain and once profiled, with all events
@@ -67,9 +68,17 @@ func main() {
 	images := flag.Int("images", 6000, "training images of lenet")
 	epochs := flag.Int("epochs", 4, "epochs of lenet, of which the first is not timed")
 	work := flag.Int("work", 0, "do the arithmetic of so many epochs; the benchmark starts itself with it")
+	seconds := flag.Int("samples", 0, "measure instead what it costs to keep samples, in runs of so many seconds")
 	flag.Parse()
 	if *work > 0 {
 		arithmetic(*work)
+		return
+	}
+	if *seconds > 0 {
+		if err := measureSamples(*seconds, *pairs); err != nil {
+			fmt.Fprintln(os.Stderr, "bench/profiler:", err)
+			os.Exit(1)
+		}
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -64,6 +64,8 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"GET /api/v1/studies/x/trials":                                        func(c *rest.Client) error { return failure(c.Trials(ctx, "x", protocol.TrialQuery{})) },
 		"GET /api/v1/studies/x/trials/7":                                      func(c *rest.Client) error { return failure(c.Trial(ctx, "x", 7)) },
 		"GET /api/v1/studies/x/trials/7/log":                                  func(c *rest.Client) error { return failure(c.TrialLog(ctx, "x", 7)) },
+		"POST /api/v1/trials/x-1/samples":                                     func(c *rest.Client) error { return c.KeepSamples(ctx, "x-1", protocol.SampleBatch{}) },
+		"GET /api/v1/studies/x/trials/7/samples?format=csv":                   func(c *rest.Client) error { return failure(c.TrialSamples(ctx, "x", 7, "csv")) },
 		"POST /api/v1/workers":                                                func(c *rest.Client) error { return failure(c.Register(ctx, protocol.WorkerRegistration{})) },
 		"GET /api/v1/workers":                                                 func(c *rest.Client) error { return failure(c.Workers(ctx)) },
 		"POST /api/v1/workers/w/heartbeat":                                    func(c *rest.Client) error { return failure(c.Heartbeat(ctx, "w", protocol.Heartbeat{})) },

@@ -40,6 +40,12 @@ func (c PoolCalls) AppendLog(ctx context.Context, id trial.ID, chunk protocol.Lo
 	return err
 }
 
+// KeepSamples keeps what was sampled under the lease, in place of what was kept of it.
+func (c PoolCalls) KeepSamples(ctx context.Context, id trial.ID, batch protocol.SampleBatch) error {
+	_, err := write[none](ctx, c.caller, id, "samples", batch)
+	return err
+}
+
 // write makes a call under a lease. The lease epoch in it makes its content
 // name the logical call, so the key is made of the content: a worker that
 // calls again after it gave up, or was started anew, still repeats the same one.

@@ -47,6 +47,14 @@ func (c StudyCalls) Trial(ctx context.Context, study string, number int) (protoc
 	return get[protocol.TrialDetail](ctx, c.caller, path("studies", study, "trials", strconv.Itoa(number)), "")
 }
 
+// TrialSamples returns what was sampled of the trial, as json, csv or openmetrics. The
+// caller closes it.
+func (c StudyCalls) TrialSamples(ctx context.Context, study string, number int, format string) (io.ReadCloser, error) {
+	return c.send(ctx, request{
+		method: http.MethodGet, path: path("studies", study, "trials", strconv.Itoa(number), "samples"), query: url.Values{"format": {format}}.Encode(), stream: true,
+	})
+}
+
 // TrialLog returns what the trial's command printed.
 func (c StudyCalls) TrialLog(ctx context.Context, study string, number int) (string, error) {
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: path("studies", study, "trials", strconv.Itoa(number), "log")})

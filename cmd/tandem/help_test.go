@@ -44,7 +44,7 @@ func TestShellsCanComplete(t *testing.T) {
 		{[]string{"completion", "zsh"}, "#compdef tandem"},
 		{[]string{"completion", "fish"}, "complete -c tandem"},
 		{[]string{"__complete", "study", "ex"}, "export\t"},
-		{[]string{"__complete", "study", "export", "--format", ""}, "csv\njson\n"},
+		{[]string{"__complete", "study", "export", "--format", ""}, "csv\njson\nopenmetrics\n"},
 		{[]string{"__complete", "token", "create", "--scope", ""}, "worker"},
 		{[]string{"__complete", "study", "importance", "--method", ""}, "fanova"},
 	} {

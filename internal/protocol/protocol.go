@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/trial/series"
 )
 
 // Timing is the clock a worker has to keep.
@@ -249,6 +250,25 @@ type LogChunk struct {
 	// repeated chunk is recognised by it.
 	Offset int64  `json:"offset" minimum:"0"`
 	Text   string `json:"text" maxLength:"262144"`
+}
+
+// SampleBatch is what was sampled of a trial under a lease so far.
+type SampleBatch struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	Data       []byte           `json:"data" doc:"begin, seconds, epochs and metrics as in the answer of get-samples: JSON, compressed by gzip"`
+}
+
+// TrialSamples are the samples of a trial.
+type TrialSamples struct {
+	Leases []LeaseSamples `json:"leases" doc:"in the order in which they ran; a lease without samples is absent"`
+}
+
+// LeaseSamples are the samples under one lease.
+type LeaseSamples struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch"`
+	Rung       int              `json:"rung"`
+	Worker     string           `json:"worker"`
+	series.Series
 }
 
 // StudyStatus is where a study is in its life.

@@ -5,6 +5,7 @@ package proc
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,15 @@ func (h Host) Path(name string) string { return filepath.Join(h.Root, name) }
 func (h Host) Text(name string) (string, error) {
 	content, err := readText(h.Path(name))
 	return strings.TrimSpace(content), err
+}
+
+// Number is the number that a file has.
+func (h Host) Number(name string) (uint64, error) {
+	text, err := h.Text(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(text, 10, 64)
 }
 
 // Glob finds files.

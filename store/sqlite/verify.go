@@ -243,7 +243,7 @@ func (c *Contents) countArtifacts(rows *sql.Rows) (none struct{}, err error) {
 		return none, err
 	}
 	t, err := record.ParseTrial(document)
-	for _, checkpoint := range t.Kept(protocol.StudyStatus(status).Over()) {
+	for _, checkpoint := range t.Artifacts(protocol.StudyStatus(status).Over()) {
 		c.Artifacts[checkpoint.Artifact] = checkpoint.Bytes
 	}
 	return none, err

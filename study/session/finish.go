@@ -340,6 +340,6 @@ func (tx *Transaction) Stall(t trial.Trial, held protocol.HeldLease) {
 	t.Reason = fmt.Sprintf("stalled: no report, no output and next to no CPU time for %.0f s", held.QuietSeconds)
 	tx.Stage(t)
 	told := t
-	told.SystemUse = nil // as in every line of the log
+	told.SystemUse, told.Samples = nil, nil // as in every line of the log
 	tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(t.State), Worker: t.Worker, Reason: t.Reason}, told)
 }

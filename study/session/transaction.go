@@ -102,7 +102,7 @@ func (tx *Transaction) state(t trial.Trial, next trial.State, reason string) (tr
 	}
 	tx.Stage(t)
 	told := t
-	told.SystemUse = nil // sums of what the reports say one by one
+	told.SystemUse, told.Samples = nil, nil // sums of what the reports say one by one
 	tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(next), Worker: t.Worker, Reason: reason}, told)
 	return t, nil
 }

@@ -113,6 +113,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/trials/{trial}/inferences":                encode(protocol.InferenceReport{LeaseEpoch: epoch, Key: "architecture", Runs: []emu.Run{}}),
 		"POST /api/v1/trials/{trial}/finish":                    encode(protocol.FinishRequest{LeaseEpoch: epoch, Outcome: protocol.CommandFailed}),
 		"POST /api/v1/trials/{trial}/log":                       encode(protocol.LogChunk{LeaseEpoch: epoch, Text: "mine"}),
+		"POST /api/v1/trials/{trial}/samples":                   encode(batch(t, protocol.Lease{LeaseEpoch: epoch}, 2)),
 	}
 }
 

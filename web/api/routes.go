@@ -74,6 +74,7 @@ func (s *server) routes() []route {
 		{"GET", trialPath, guard.Guests, 200, guard.Call, "get-trial", "Get a trial with its reports and its history", handle(s, trialAPI{s}.getTrial), nil},
 		{"GET", trialPath + "/deployments", guard.Guests, 200, guard.Call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, knowledgeAPI{s}.deployments), nil},
 		{"GET", trialPath + "/log", guard.Guests, 200, guard.Call, "get-log", "Get what the trial's command printed", handle(s, trialAPI{s}.getLog), bytesAnswer("text/plain")},
+		{"GET", trialPath + "/samples", guard.Guests, 200, guard.Call, "get-samples", "Get what was sampled of a trial about once a second", handle(s, artifactAPI{s}.samples), describeSamples},
 
 		{"POST", prefix + "/workers", guard.Runners, 200, guard.Call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
 		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
@@ -90,6 +91,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", guard.Runners, 200, guard.Call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
+		{"POST", leasePath + "/samples", guard.Runners, 204, guard.Call, "keep-samples", "Keep what was sampled of a trial", handle(s, artifactAPI{s}.keepSamples), nil},
 	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
 }
 

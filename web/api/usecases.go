@@ -97,6 +97,8 @@ type LeaseUseCases interface {
 	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
+	// KeepSamples keeps samples that are stored as an artifact.
+	KeepSamples(ctx context.Context, id trial.ID, samples trial.Samples) error
 	// Uploaded notes that the caller uploaded an artifact.
 	Uploaded(ctx context.Context, sha256 string, bytes int64)
 	// CheckArtifact returns not_found unless the caller may read the artifact.

@@ -7,7 +7,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/trial/series"
+	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // boardRow is the text of one cell of a trial's row.
@@ -25,6 +29,28 @@ func expectedHere() *protocol.GPUExpected {
 		{GPU: "Tesla T4", Reason: "3 trainings were seen"},
 	}}
 }
+
+// sample keeps a sample of a second for each of the epochs, with 20 W and a core more in each.
+func (h hand) sample(lease protocol.Lease, epochs ...int) {
+	h.t.Helper()
+	s := series.Series{Method: modelled}
+	for i, epoch := range epochs {
+		s.Add(1, epoch, map[string]trial.Float{"tree.cpu_user": trial.Float(i), "tree.cpu_system": 0.5, "tree.resident_bytes": 1 << 30, series.Watts: 20 * trial.Float(i+1)})
+	}
+	data, err := s.Encode()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	client, err := rest.New(rest.Options{URL: h.url, Token: h.tokens[auth.Admin], Patience: -1})
+	if err == nil {
+		err = client.KeepSamples(h.t.Context(), lease.Trial, protocol.SampleBatch{LeaseEpoch: lease.LeaseEpoch, Data: data})
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+const sampleCharts = `[...document.querySelectorAll("#samples .chart")].map(chart => chart.ariaLabel)`
 
 func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	s.create(smallFile)
@@ -60,11 +86,17 @@ func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#log", "loading <b>everything</b>")
 	h.report(lease, 3, 0.17)
 	h.print(lease, 26, "done")
+	p.see(`document.getElementById("samples-card").hidden`, true)
+	h.sample(lease, 1, 1, 2, 3)
 	h.finish(lease, protocol.BudgetReached, "")
 	p.seeText("#status", "completed")
 	p.seeText("#log", "done") // printed after the last report, and still there
 	p.see(historyWhat, "queued, leased, running, epoch 1 reported, paused, leased, running, epochs 1 to 3 reported, completed")
 	p.seeText(`[data-figure="value"]`, "0.1700")
+	p.see(sampleCharts, []string{"Processor in 4 samples: 0.5000 to 3.500 cores, over 3 epochs", "Memory in 4 samples: 1.000 to 1.000 GiB, over 3 epochs", "Power of the machine in 4 samples: 20.00 to 80.00 W, over 3 epochs"})
+	p.see(`document.querySelectorAll("#samples canvas").length`, 3)
+	p.seeText("#samples", "Power of the machine estimate")
+	p.seeText("#samples-note", "4 samples of 4.00 s. Power: "+modelled)
 	p.see(`[...document.querySelectorAll("#results tbody tr")].map(row => row.cells[2].textContent)`, []string{"0.2000", "0.1700"})
 	p.see(`document.querySelector("#curves .chart").ariaLabel`, "loss over 4 epochs, from 0.2000 to 0.1700")
 	p.see(`[...document.querySelectorAll("#profile thead th.heat")].map(cell => cell.textContent)`, []string{"1", "1", "2", "3"})

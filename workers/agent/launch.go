@@ -4,6 +4,7 @@ import (
 	"os/exec"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 	"github.com/tandem-tune/tandem/workers/sandbox"
@@ -57,6 +58,11 @@ func (r starting) measure() {
 	r.window = r.agent.meter.OpenFor(r.slot.Subject.Environment, func() float64 {
 		used = max(used, p.CPUSeconds()) // what was orphaned does not count backwards
 		return used
+	})
+	gauge := r.agent.meter.Gauge()
+	p.Sample(func(seconds float64, seen *trial.Profile) {
+		load, _ := gauge.Read()
+		r.samples.Add(seconds, seen, load.Watts, load.Method)
 	})
 	r.agent.colocated.change(1)
 	r.mark = r.agent.colocated.snapshot()

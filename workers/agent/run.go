@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
+	"github.com/tandem-tune/tandem/workers/agent/flush"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/process"
@@ -34,6 +35,7 @@ type run struct {
 	place     workspace.Run
 	socket    *script.Socket
 	log       *process.Log
+	samples   *flush.Recording
 	output    *process.Capture
 	lines     chan script.Line
 	// reading ends when all lines are dealt with.
@@ -105,7 +107,7 @@ func (p progress) complete() bool {
 // run carries a lease out, and reports whether this worker is fit for another.
 func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment) (fit bool) {
 	r := &run{
-		agent: a, lease: lease, log: process.NewLog(), fence: fence(sent, lease.Timing.LeaseSeconds),
+		agent: a, lease: lease, log: process.NewLog(), samples: flush.NewRecording(lease.FirstEpoch), fence: fence(sent, lease.Timing.LeaseSeconds),
 		logger:   a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		orders:   orders{directive: protocol.Directive{Action: protocol.Continue}, grace: a.options.StopGrace},
 		progress: progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
@@ -134,10 +136,10 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	defer context.AfterFunc(ctx, func() { r.drain(context.Cause(ctx)) })()
 	r.logger.Info("leased", "rung", lease.Rung, "from", lease.FirstEpoch, "to", lease.Budget.Epochs)
 
-	sender := logSender{r.log, a.options.Server, lease, r.givenAway, r.logger}
+	sender := flush.Sender{Log: r.log, Samples: r.samples, Server: a.options.Server, Lease: lease, GivenAway: r.givenAway, Logger: r.logger}
 	var background sync.WaitGroup
 	flushing, stopFlushing := context.WithCancel(r.ctx)
-	background.Go(func() { sender.regularly(flushing) })
+	background.Go(func() { sender.Regularly(flushing) })
 	request, fit := r.carryOut()
 	stopFlushing()
 	background.Wait()
@@ -271,7 +273,7 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 }
 
 // finish sends the rest of the log and ends the lease, unless it is lost.
-func (r *run) finish(request protocol.FinishRequest, sender logSender) {
+func (r *run) finish(request protocol.FinishRequest, sender flush.Sender) {
 	r.mutex.Lock()
 	gone := r.ending.kind == lost
 	r.finishing = true
@@ -282,7 +284,7 @@ func (r *run) finish(request protocol.FinishRequest, sender logSender) {
 		return
 	}
 	r.log.Close()
-	sender.last(r.ctx)
+	sender.Last(r.ctx)
 	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.Take()
 	request.Reason = script.Truncate(request.Reason, 4096)
 	var reply protocol.FinishReply

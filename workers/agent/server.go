@@ -6,6 +6,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
+	"github.com/tandem-tune/tandem/workers/agent/flush"
 )
 
 // Server is what an agent needs of the study server. clients/rest implements it
@@ -29,7 +30,7 @@ type Server interface {
 	// Report stores an epoch; the same epoch again changes nothing.
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
-	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
+	flush.Server
 	artifact.Server
 	artifact.ModelServer
 }

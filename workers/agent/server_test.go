@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/trial/series"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
@@ -375,6 +376,14 @@ func (s *server) AppendLog(_ context.Context, id trial.ID, chunk protocol.LogChu
 		}
 		t.log[chunk.LeaseEpoch] = text[:chunk.Offset] + chunk.Text
 		return nil
+	})
+}
+
+func (s *server) KeepSamples(_ context.Context, id trial.ID, batch protocol.SampleBatch) error {
+	return s.fenced("samples", id, batch.LeaseEpoch, func(t *task) (err error) {
+		t.samples, err = series.Decode(batch.Data)
+		s.announce()
+		return err
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/trial/series"
 )
 
 // task is a trial of the server.
@@ -23,6 +24,7 @@ type task struct {
 	checkpoint *trial.Checkpoint
 	finishes   []protocol.FinishRequest
 	log        map[trial.LeaseEpoch]string
+	samples    series.Series // the newest
 	directive  protocol.Directive
 	resumed    []int // first epoch of each lease
 	// systems are the configurations for the epochs after these.

@@ -189,6 +189,15 @@ class Study:
         found: list[Mapping[str, Any]] = self._get("trials", number)["reports"] or []
         return found
 
+    def samples(self, number: int) -> list[Mapping[str, Any]]:
+        """What was sampled of a trial about once a second, by lease: begin, seconds, epochs and metrics.
+
+        The lists have one length. The metrics are rates per second, or means of states; "NaN" where one is missing.
+        ``energy_method`` says how ``machine.watts`` were obtained; they are an estimate where it starts with "estimate".
+        """
+        found: list[Mapping[str, Any]] = self._get("trials", number, "samples")["leases"]
+        return found
+
     @property
     def trials(self) -> list[TrialRecord]:
         """All trials, by number."""

@@ -45,6 +45,7 @@ class FakeServer:
         self.ladder = ladder
         self.max_trials = trials
         self.heartbeat_seconds = 30.0
+        self.samples: list[Any] = []  # of trial 0
         self.repeated: dict[str, Any] = {}  # of the best, in a recommendation
         self.calls: list[Call] = []
         self.faults: list[tuple[str, str]] = []
@@ -181,6 +182,9 @@ class FakeServer:
     def trial(self, call: Call, ref: str, number: str) -> tuple[int, Any]:
         trial_id = f"{self._study(ref)['id']}-{number}"
         return 200, {"trial": self.trials[trial_id], "reports": self.reports[trial_id], "events": []}
+
+    def sampled(self, call: Call, ref: str, number: str) -> tuple[int, Any]:
+        return 200, {"leases": self.samples if int(number) == 0 else []}
 
     def pareto(self, call: Call, ref: str) -> tuple[int, Any]:
         front = [t for t in self.trials.values() if t["results"]][:1]
@@ -353,6 +357,7 @@ _ROUTES = [
     (_STUDY + "/enqueue", "POST", "enqueue"),
     (_STUDY + "/trials", "GET", "list_trials"),
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),
+    (_STUDY + "/trials/([0-9]+)/samples", "GET", "sampled"),
     (_STUDY + "/recommendation", "GET", "recommendation"),
     (_STUDY + "/pareto", "GET", "pareto"),
     (_STUDY + "/(importance)", "GET", "analysis"),

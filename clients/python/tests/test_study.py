@@ -482,6 +482,8 @@ def test_reading_a_study(start_server: StartServer, tmp_path: Path) -> None:
     assert study.trial(0).repeat_of == 1
     assert answer.params["x"] == 1
     assert [r["epoch"] for r in study.learning_curve(0)] == [1, 2]
+    server.samples = [{"lease_epoch": 1, "seconds": [1.0], "epochs": [1], "metrics": {"tree.cpu_user": [0.5]}}]
+    assert study.samples(0)[0]["metrics"]["tree.cpu_user"] == [0.5]
     folder = study.download_checkpoint(tmp_path / "winner")
     assert (folder / "checkpoint").read_text() == "weights 1"
     assert study.trial(0).results[0].budget == tandem.Budget(2, 1.0)

@@ -16,6 +16,7 @@ import { heatMap, profileTable } from "./heatmap.js";
 import { follow, linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Log } from "./log.js";
 import { margin } from "./repeats.js";
+import { SamplesCard } from "./samples.js";
 import { drawTrialSystem, knobs, savedFigure } from "./system.js";
 import * as snippets from "./snippets.js";
 import { drawTimeline } from "./timeline.js";
@@ -201,11 +202,13 @@ async function start() {
     drawTrialSystem(trial, reports);
     await drawDeployments();
     drawProfile(reports);
+    await samples.draw(trial, reports);
     drawTimeline(detail.events ?? [], (worker) => workers.get(worker) ?? worker);
   }
 
   const of = `${study.name}-trial-${number}`;
   offerDownloads(byId("curves").closest(".card"), { of, name: "learning-curves", tables: [["Reports", () => curveTable(reports)]] });
+  const samples = new SamplesCard(path(`/trials/${number}/samples`), of);
   offerDownloads(byId("profile-card"), { of, name: "profile", tables: [["Profile", () => profileTable(reports)]] });
   byId("profile-numbers").addEventListener("change", (event) => byId("profile").classList.toggle("numbers", event.target.checked));
   await refresh();

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,6 +46,7 @@ type Process struct {
 	// held is the launcher that becomes the command; nil without a sandbox.
 	held     *sandbox.Held
 	recorder *profiler.Recorder
+	sampled  atomic.Pointer[func(seconds float64, seen *trial.Profile)]
 	Done     chan struct{} // closed when the leader has ended and the group is killed
 
 	mutex  sync.Mutex
@@ -136,13 +138,21 @@ func (p *Process) record(counters *perf.Counters, started bool, environment []st
 	case !started:
 		counters.Close()
 	default:
-		options := profiler.RecorderOptions{Leader: p.pid, Environment: environment}
+		options := profiler.RecorderOptions{Leader: p.pid, Environment: environment, Sampled: func(seen profiler.Profile) {
+			if tell := p.sampled.Load(); tell != nil {
+				(*tell)(seen.Seconds, CompactProfile(seen))
+			}
+		}}
 		if p.grouped {
 			options.Cgroup = p.group.Directory
 		}
 		p.recorder = profiler.Record(counters, options)
 	}
 }
+
+// Sample has every look at the command told from now on, in place of who heard of it
+// until now.
+func (p *Process) Sample(tell func(seconds float64, seen *trial.Profile)) { p.sampled.Store(&tell) }
 
 // Profile is what the command did since it was asked last; nil when it is not
 // profiled.

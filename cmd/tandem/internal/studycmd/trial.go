@@ -257,23 +257,31 @@ func recommendCommand(flags *term.Flags) *cobra.Command {
 
 func exportCommand(flags *term.Flags) *cobra.Command {
 	var form, path string
+	var sampled int
 	command := onStudy(flags, &cobra.Command{
 		Use:   "export STUDY",
-		Short: "Write a study's trials as CSV, or everything of it as JSON",
+		Short: "Write a study's trials as CSV, everything of it as JSON, or a trial's samples",
 		Example: `  tandem study export lenet-fashion-mnist > trials.csv
-  tandem study export lenet-fashion-mnist --format json --output study.json`,
+  tandem study export lenet-fashion-mnist --format json --output study.json
+  tandem study export lenet-fashion-mnist --samples 14 --format openmetrics`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		switch {
 		case form == "" && flags.JSON:
 			form = "json"
 		case form == "":
 			form = "csv"
-		case form != "csv" && form != "json":
-			return term.Misuse("--format is csv or json, not %q", form)
+		case form != "csv" && form != "json" && (form != "openmetrics" || sampled < 0):
+			return term.Misuse("--format is csv or json, or openmetrics with --samples, not %q", form)
 		case form != "json" && flags.JSON:
 			return term.Misuse("--json asks for JSON and --format for %s: give one of them", form)
 		}
-		answer, err := client.Export(ctx, study, form)
+		get := client.Export
+		if sampled >= 0 {
+			get = func(ctx context.Context, study, form string) (io.ReadCloser, error) {
+				return client.TrialSamples(ctx, study, sampled, form)
+			}
+		}
+		answer, err := get(ctx, study, form)
 		if err != nil {
 			return err
 		}
@@ -286,8 +294,9 @@ func exportCommand(flags *term.Flags) *cobra.Command {
 		defer moved.End()
 		return term.SaveAs(path, moved.Reader(answer))
 	})
-	command.Flags().StringVar(&form, "format", "", "csv or json (default csv; json with --json)")
-	term.CompleteFlag(command, "format", term.Words("csv", "json"))
+	command.Flags().StringVar(&form, "format", "", "csv or json, or openmetrics with --samples (default csv; json with --json)")
+	term.CompleteFlag(command, "format", term.Words("csv", "json", "openmetrics"))
+	command.Flags().IntVar(&sampled, "samples", -1, "write what was sampled of the trial with this number about once a second (docs/profiling.md)")
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; standard output when empty")
 	return command
 }

@@ -1,25 +1,28 @@
-package profiler
+// Package rapl reads the energy that the CPU packages and their memory used, from the
+// kernel's powercap files or its power PMU.
+package rapl
 
 import (
 	"errors"
 	"fmt"
-	"github.com/tandem-tune/tandem/profiler/proc"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
-// errNoRAPL says that the machine has no energy counter we know of.
-var errNoRAPL = errors.New("no RAPL energy counter")
+// ErrNone says that the machine has no energy counter we know of.
+var ErrNone = errors.New("no RAPL energy counter")
 
-// cpuCounter sums the energy of the CPU packages and their memory since it was
+// Counter sums the energy of the CPU packages and their memory since it was
 // opened, from powercap's files or, where these are root's alone, from the
 // kernel's power PMU.
-type cpuCounter struct {
+type Counter struct {
 	mutex   sync.Mutex
 	domains []*energyDomain
-	source  string
+	// Source is "powercap" or "perf power PMU".
+	Source string
 }
 
 // energyDomain is one counter, which wraps around after span (0: never).
@@ -33,7 +36,8 @@ type energyDomain struct {
 	total float64 // joules since it was opened
 }
 
-func openCPUCounter(h proc.Host) (*cpuCounter, error) {
+// Open finds the counters of the machine; [ErrNone] where it has none that we know of.
+func Open(h proc.Host) (*Counter, error) {
 	domains, err := powercapDomains(h)
 	source := "powercap"
 	if err != nil {
@@ -43,17 +47,18 @@ func openCPUCounter(h proc.Host) (*cpuCounter, error) {
 		}
 		domains, source = fromPMU, "perf power PMU"
 	}
-	counter := &cpuCounter{domains: domains, source: source}
+	counter := &Counter{domains: domains, Source: source}
 	for _, domain := range domains {
 		if domain.last, err = domain.read(); err != nil {
-			counter.close()
+			counter.Close()
 			return nil, err
 		}
 	}
 	return counter, nil
 }
 
-func (c *cpuCounter) joules() (float64, error) {
+// Joules is what was used since Open.
+func (c *Counter) Joules() (float64, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	sum := 0.0
@@ -84,7 +89,8 @@ func (d *energyDomain) advance() error {
 	return nil
 }
 
-func (c *cpuCounter) names() []string {
+// Names are the parts that are added up.
+func (c *Counter) Names() []string {
 	var names []string
 	for _, domain := range c.domains {
 		names = append(names, domain.name)
@@ -92,7 +98,8 @@ func (c *cpuCounter) names() []string {
 	return names
 }
 
-func (c *cpuCounter) close() {
+// Close lets go of the counters.
+func (c *Counter) Close() {
 	for _, domain := range c.domains {
 		domain.close()
 	}
@@ -110,28 +117,20 @@ func powercapDomains(h proc.Host) ([]*energyDomain, error) {
 			continue
 		}
 		file := filepath.Join(zone, "energy_uj")
-		if _, err := readNumber(file); err != nil {
+		if _, err := (proc.Host{}).Number(file); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		span, err := readNumber(filepath.Join(zone, "max_energy_range_uj"))
+		span, err := proc.Host{}.Number(filepath.Join(zone, "max_energy_range_uj"))
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 		domains = append(domains, &energyDomain{
 			name: name, unit: 1e-6, span: span, close: func() {},
-			read: func() (uint64, error) { return readNumber(file) },
+			read: func() (uint64, error) { return proc.Host{}.Number(file) },
 		})
 	}
 	if len(domains) == 0 {
-		return nil, errNoRAPL
+		return nil, ErrNone
 	}
 	return domains, nil
-}
-
-func readNumber(file string) (uint64, error) {
-	text, err := proc.Host{}.Text(file)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(text, 10, 64)
 }

@@ -1,4 +1,4 @@
-package profiler
+package rapl
 
 import (
 	"encoding/binary"
@@ -20,7 +20,7 @@ func powerPMUDomains(h proc.Host) ([]*energyDomain, error) {
 	const pmu = "sys/bus/event_source/devices/power"
 	kind, err := h.Text(filepath.Join(pmu, "type"))
 	if err != nil {
-		return nil, errNoRAPL
+		return nil, ErrNone
 	}
 	number, err := strconv.ParseUint(kind, 10, 32)
 	if err != nil {
@@ -43,7 +43,7 @@ func powerPMUDomains(h proc.Host) ([]*energyDomain, error) {
 		for _, cpu := range cpus {
 			domain, err := openPowerEvent(uint32(number), config, cpu)
 			if err != nil {
-				(&cpuCounter{domains: domains}).close()
+				(&Counter{domains: domains}).Close()
 				return nil, fmt.Errorf("open %s on CPU %d: %w", event, cpu, err)
 			}
 			domain.name, domain.unit = event, unit
@@ -51,7 +51,7 @@ func powerPMUDomains(h proc.Host) ([]*energyDomain, error) {
 		}
 	}
 	if len(domains) == 0 {
-		return nil, errNoRAPL
+		return nil, ErrNone
 	}
 	return domains, nil
 }
