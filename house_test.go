@@ -333,6 +333,7 @@ var doors = map[string][]string{
 	"github.com/hanwen/go-fuse/v2":     {"store/lossydisk"}, // for tests of others, like the package itself
 	"github.com/mattn/go-sqlite3":      {"store/sqlite", "store/sqlite/dbfile"},
 	"github.com/pressly/goose/v3":      {"store/postgres", "store/sqlite/dbfile"},
+	"github.com/wneessen/go-mail":      {"web/hooks"},
 	"github.com/spf13/cobra":           {"cmd/tandem", "cmd/tandem/edge", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd"},
 	"github.com/modelcontextprotocol":  {"cmd/tandem/internal/mcpcmd"},
 	"github.com/sethvargo/go-retry":    {"workers/agent/retry"},

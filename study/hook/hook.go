@@ -16,15 +16,18 @@ type Kind string
 const (
 	Webhook Kind = "webhook" // a signed JSON document (Standard Webhooks)
 	Slack   Kind = "slack"   // a text, as Slack and what is compatible with it take it
+	Email   Kind = "email"   // a message by the server's mail relay
 	Command Kind = "command" // a program of the server's machine, with the document as its input
 )
 
 // HookRequest asks for a hook.
 type HookRequest struct {
 	definition.Hook
-	Kind Kind `json:"kind" doc:"webhook, slack or command"`
+	Kind Kind `json:"kind" doc:"webhook, slack, email or command"`
 	// URL takes a POST. It is a secret: nothing shows it again.
 	URL string `json:"url,omitempty" maxLength:"2048" doc:"of a webhook or slack: where to POST; never shown again"`
+	// Address takes e-mail. Its domain is one that the server's operator has allowed.
+	Address string `json:"address,omitempty" maxLength:"254" doc:"of an email: the receiver, in a domain that the server's operator allowed"`
 	// Command is an argv, whose program the server's operator has allowed.
 	Command []string `json:"command,omitempty" maxItems:"64" doc:"of a command: its program, which the server's operator allowed, and its arguments"`
 	// All has it told of all studies of its owner; those of administrators, of everybody's.
@@ -35,8 +38,8 @@ type HookRequest struct {
 type HookView struct {
 	definition.Hook
 	Owner   string    `json:"owner" doc:"whose it is"`
-	Kind    Kind      `json:"kind" doc:"webhook, slack or command"`
-	To      string    `json:"to" doc:"the receiver's host, or the program"`
+	Kind    Kind      `json:"kind" doc:"webhook, slack, email or command"`
+	To      string    `json:"to" doc:"the receiver's host or address, or the program"`
 	All     bool      `json:"all,omitempty" doc:"told of all studies of its owner"`
 	Created time.Time `json:"created" doc:"since when it is told"`
 }
@@ -57,8 +60,8 @@ type HookAnswer struct {
 // HookDelivery is what became of telling a hook of a study.
 type HookDelivery struct {
 	Name string `json:"name" doc:"the hook's name"`
-	Kind Kind   `json:"kind,omitempty" doc:"webhook, slack or command"`
-	To   string `json:"to,omitempty" doc:"the receiver's host, or the program"`
+	Kind Kind   `json:"kind,omitempty" doc:"webhook, slack, email or command"`
+	To   string `json:"to,omitempty" doc:"the receiver's host or address, or the program"`
 	Delivered
 	// Waiting is how many messages are to be told now.
 	Waiting int `json:"waiting" doc:"messages that are tried now"`

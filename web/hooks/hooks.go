@@ -63,6 +63,8 @@ type Options struct {
 	Allowed []netip.Prefix
 	// Programs are the programs that hooks may run.
 	Programs []string
+	// Mail sends e-mail; without a host none is sent.
+	Mail Mail
 }
 
 // entry is a hook as it is stored, with its secrets.
@@ -78,8 +80,11 @@ func (e entry) reference() string { return journal.Reference(e.Owner, e.Name) }
 
 // to is the receiver, without what may be secret.
 func (e entry) to() string {
-	if e.Kind == hook.Command {
+	switch e.Kind {
+	case hook.Command:
 		return e.Command[0]
+	case hook.Email:
+		return e.Address
 	}
 	address, err := url.Parse(e.URL)
 	if err != nil {
@@ -222,23 +227,30 @@ func (s *Service) faults(ask hook.HookRequest, admin bool) []problem.Field {
 		if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" || address.User != nil || len(ask.URL) > 2048 {
 			wrong("url", nil, "must be https://HOST/PATH without a user, at most 2,048 bytes; http only for addresses that the server's operator allowed")
 		}
-		if len(ask.Command) > 0 {
-			wrong("command", ask.Command[0], "must be left out: only the kind command runs one")
+	case hook.Email:
+		if fault := s.options.Mail.fault(ask.Address); fault != "" {
+			wrong("address", ask.Address, fault)
 		}
 	case hook.Command:
 		switch {
 		case !admin:
-			wrong("kind", string(ask.Kind), "must be webhook or slack: only administrators have commands run")
+			wrong("kind", string(ask.Kind), "must be webhook, slack or email: only administrators have commands run")
 		case len(ask.Command) == 0 || !s.runs(ask.Command[0]):
 			wrong("command", strings.Join(ask.Command, " "), "must begin with a program that the server was started with: tandem serve --allow-hook-program PROGRAM")
 		case !ask.All:
 			wrong("all", ask.All, "must be true: no study file may name a command")
 		}
-		if ask.URL != "" {
-			wrong("url", nil, "must be left out: a command has none")
-		}
 	default:
-		wrong("kind", string(ask.Kind), "must be webhook, slack or command")
+		wrong("kind", string(ask.Kind), "must be webhook, slack, email or command")
+	}
+	if len(ask.Command) > 0 && ask.Kind != hook.Command {
+		wrong("command", ask.Command[0], "must be left out: only the kind command runs one")
+	}
+	if ask.URL != "" && ask.Kind != hook.Webhook && ask.Kind != hook.Slack {
+		wrong("url", nil, "must be left out: only the kinds webhook and slack have one")
+	}
+	if ask.Address != "" && ask.Kind != hook.Email {
+		wrong("address", ask.Address, "must be left out: only the kind email has one")
 	}
 	return faults
 }

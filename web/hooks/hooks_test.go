@@ -96,12 +96,17 @@ type house struct {
 	mutex    sync.Mutex
 	sequence map[string]int64
 	ahead    time.Duration // of the service's clock
+	still    time.Time     // at which that clock stands, but for ahead
+	mail     hooks.Mail
 	logged   strings.Builder
 }
 
 func (h *house) now() time.Time {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	if !h.still.IsZero() {
+		return h.still.Add(h.ahead)
+	}
 	return time.Now().Add(h.ahead)
 }
 
@@ -113,7 +118,7 @@ func newHouse(t *testing.T) *house {
 func (h *house) serve() (*hooks.Service, func()) {
 	h.t.Helper()
 	service, err := hooks.New(h.t.Context(), hooks.Options{
-		Now: h.now, Logger: slog.New(slog.NewTextHandler(&h.logged, nil)), Store: h.store, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Programs: []string{"/bin/true"},
+		Now: h.now, Logger: slog.New(slog.NewTextHandler(&h.logged, nil)), Store: h.store, Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Programs: []string{"/bin/true"}, Mail: h.mail,
 		Newest: func() map[string]int64 {
 			h.mutex.Lock()
 			defer h.mutex.Unlock()
@@ -168,6 +173,9 @@ func (h *house) log(study string, event journal.Event, data any) {
 	defer h.mutex.Unlock()
 	h.sequence[study]++
 	event.Study, event.Sequence, event.At = study, h.sequence[study], time.Now()
+	if !h.still.IsZero() {
+		event.At = h.still.Add(h.ahead)
+	}
 	event.Data, _ = json.Marshal(data)
 	h.apply(journal.Change{Events: []journal.Event{event}})
 }
@@ -191,7 +199,7 @@ func (h *house) done(study string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	now := time.Now()
+	now := h.now()
 	stored.Status, stored.Finished, stored.Since = protocol.StudyCompleted, &now, nil
 	h.apply(journal.Change{Update: &stored})
 	h.log(study, journal.Event{Kind: journal.StatusChange, State: "completed", Reason: "the search is finished"}, nil)

@@ -205,8 +205,11 @@ func (s *Service) take(ctx context.Context, t turn) {
 	if t.f.failed++; c.Failing == nil {
 		t.f.failed = 0
 	}
-	t.f.due = s.options.Now().Add(pause(t.f.failed))
+	t.f.due = s.options.Now().Add(max(pause(t.f.failed), least[t.f.Kind]))
 }
+
+// least is the time between two messages of kinds that people read.
+var least = map[hook.Kind]time.Duration{hook.Email: time.Minute}
 
 // pause is how long the hook waits after so many tries in a row that failed: twice as long
 // each time, of which a random part up to a half is left out.

@@ -40,8 +40,15 @@ func (s *Service) tell(ctx context.Context, to entry, message hook.Message) hook
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	body, _ := json.Marshal(message) // numbers, words and times only
-	if to.Kind == hook.Command {
+	switch to.Kind {
+	case hook.Command:
 		return s.run(ctx, to, body)
+	case hook.Email:
+		if err := s.options.Mail.send(ctx, to, message); err != nil {
+			s.options.Logger.Warn("send an e-mail", "hook", to.reference(), "error", err)
+			return hook.HookAnswer{Answer: whyNoMail(err)}
+		}
+		return hook.HookAnswer{Told: true, Answer: "the mail server took it"}
 	}
 	if to.Kind == hook.Slack {
 		escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(message.Data.Text)

@@ -22,7 +22,7 @@ func Command() *cobra.Command {
 	command := term.Group(&cobra.Command{
 		Use:   "hook",
 		Short: "Say who is told what happens in studies",
-		Long: `Say who is told what happens in studies: a webhook, a Slack channel or a program.
+		Long: `Say who is told what happens in studies: a webhook, a Slack channel, an address or a program.
 A study's file names hooks by "hooks", and "tandem study hooks" says what became
 of it. docs/hooks.md has the messages, and a receiver that checks signatures.`,
 	})
@@ -45,12 +45,16 @@ standard input. It takes an admin's token, --all, and a server that was started
 with --allow-hook-program PROGRAM.`,
 		Example: `  tandem hook create team --url https://example.org/tandem
   tandem hook create chat --kind slack --url - --all --tell done,failures <url.txt
+  tandem hook create anna --email anna@example.org --all --tell done,failures
   tandem hook create pager --all --tell held -- /usr/local/bin/page tandem`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			ask.Name, ask.Command = args[0], args[1:]
 			if len(ask.Command) > 0 && !command.Flags().Changed("kind") {
 				ask.Kind = hook.Command
+			}
+			if ask.Address != "" && !command.Flags().Changed("kind") {
+				ask.Kind = hook.Email
 			}
 			for _, one := range tell {
 				ask.Tell = append(ask.Tell, definition.Occasion(one))
@@ -78,8 +82,9 @@ with --allow-hook-program PROGRAM.`,
 		},
 	}
 	set := command.Flags()
-	set.StringVar((*string)(&ask.Kind), "kind", string(hook.Webhook), "webhook, slack or command")
+	set.StringVar((*string)(&ask.Kind), "kind", string(hook.Webhook), "webhook, slack, email or command")
 	set.StringVar(&ask.URL, "url", "", "where a webhook or slack takes a POST; - reads it from standard input")
+	set.StringVar(&ask.Address, "email", "", "whom to send e-mail, if the server's operator named a mail server")
 	set.BoolVar(&ask.All, "all", false, "tell it of all your studies (an administrator's: of everybody's), not only of those that name it")
 	set.StringSliceVar(&tell, "tell", nil, "with --all: occasions, of new_best, done, failures, spent, held and limit (default all but limit)")
 	set.IntVar(&ask.Failures, "failures", 0, "with --all: after how many failed trials in a row; 0: 3")

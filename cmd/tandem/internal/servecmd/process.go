@@ -76,6 +76,9 @@ func (o Options) check() error {
 	if _, err := o.hooks.allowed(); err != nil {
 		return err
 	}
+	if _, err := o.hooks.mail.read(); err != nil {
+		return err
+	}
 	if o.maxConnections < 1 || o.limits.Requests < 0 {
 		return term.Misuse("--max-connections (%d) must be at least 1, and --requests-per-second (%g) at least 0, which bounds nothing", o.maxConnections, o.limits.Requests)
 	}
