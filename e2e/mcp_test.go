@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -35,6 +37,66 @@ func (s *site) agent(t *testing.T, args ...string) agent {
 		}
 	})
 	return agent{t, session}
+}
+
+// withToken sends a token with each request.
+type withToken string
+
+func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+string(w))
+	request.Header.Set("User-Agent", "helper over HTTP")
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// Agents over HTTP see and do what the token of each request may, and none is served with
+// the token of the command.
+func TestAgentsAreServedOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "watched", threeRungs, "0.01", 4)
+	at := newSite(t)
+	at.must("study", "create", s.file)
+	server, err := launch.Start(binary, at.environment(), "mcp", "--listen", "127.0.0.1:0", "--allow", "stop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	var url string
+	until(t, "its address", func() bool {
+		_, rest, _ := strings.Cut(server.Output(), "Agents are served at ")
+		url, _, _ = strings.Cut(rest, ", ")
+		return strings.HasSuffix(rest, "\n")
+	})
+	connect := func(token string) (agent, error) {
+		client := mcp.NewClient(&mcp.Implementation{Name: "helper", Version: "7"}, nil)
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken(token)}, DisableStandaloneSSE: true}, nil)
+		return agent{t, session}, err
+	}
+	if _, err := connect(""); err == nil {
+		t.Error("an agent without a token is served")
+	}
+	viewer, err := connect(strings.TrimSpace(at.must("token", "create", "--scope", "viewer")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	viewer.ask("describe_study", false, "x: float 0 to 1", map[string]any{"study": "watched"})
+	viewer.ask("stop_study", true, "viewer", map[string]any{"study": "watched"})
+	stranger, err := connect("tandem_admin_none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger.ask("list_studies", true, "token", nil)
+	admin, err := connect(strings.TrimSpace(at.must("token", "create", "--scope", "admin")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin.ask("stop_study", false, "Study watched is stopped", map[string]any{"study": "watched"})
+	if lines := at.must("audit", "list", "--data", at.data); !strings.Contains(lines, "by agent helper") {
+		t.Errorf("the audit log does not name the agent:\n%s", lines)
+	}
+	if wrong := at.cli("mcp", "--listen", "0.0.0.0:0"); wrong.code != 2 || !strings.Contains(wrong.stderr, "--listen (0.0.0.0:0)") {
+		t.Errorf("--listen 0.0.0.0:0: exit code %d, %s", wrong.code, wrong.stderr)
+	}
 }
 
 // ask calls a tool, whose answer must have the part; one that is an error if wrong.
