@@ -2,6 +2,8 @@ package launchcmd_test
 
 import (
 	"bytes"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,5 +36,32 @@ func TestPodsAreNamedByFlags(t *testing.T) {
 	}
 	if pods, secrets := here.Objects(); len(pods)+len(secrets) > 0 {
 		t.Errorf("there are %+v, %v", pods, secrets)
+	}
+}
+
+// TestTheManifestsAreUnderstood: the launcher of deploy/kubernetes knows its flags, and the
+// shapes beside it are some.
+func TestTheManifestsAreUnderstood(t *testing.T) {
+	url, folder := site(t)
+	here := cluster.StartKubernetes(t, nil)
+	const deploy = "../../../../deploy/kubernetes/"
+	content, err := os.ReadFile(deploy + "base/launcher.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^ +- (--\S+)$`).FindAllStringSubmatch(string(content), -1)
+	if len(found) < 8 {
+		t.Fatalf("its flags are %v", found)
+	}
+	for _, shapes := range []string{"base/shapes.yaml", "overlays/gpu/shapes.yaml"} {
+		line := []string{"kubernetes"}
+		for _, one := range found {
+			line = append(line, one[1])
+		}
+		line = append(line, "--queue=tandem", "--server="+url, "--ca=", "--token-file="+folder+"/token", "--logs="+folder+"/logs", "--namespace="+here.Namespace, "--shapes="+deploy+shapes, "--kubeconfig="+here.Config, "--dry-run")
+		var out bytes.Buffer
+		if code := term.Execute(t.Context(), launchcmd.Command(), line, &out, &out); code != 0 || !strings.Contains(out.String(), "of the shape cpu") {
+			t.Errorf("%s: %d: %s", shapes, code, out.String())
+		}
 	}
 }
