@@ -121,7 +121,7 @@ var mayImport = map[string][]string{
 	"store/lossydisk":                {},
 	"profiler":                       {"profiler/perf", "profiler/proc", "profiler/rapl"},
 	"profiler/rapl":                  {"profiler/proc"},
-	"profiler/power":                 {},
+	"profiler/power":                 {"internal/regression"},
 	"profiler/proc":                  {},
 	"profiler/proctest":              {},
 	"profiler/perf":                  {"profiler/proc"},
@@ -242,7 +242,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/studycmd":   {"budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/definition", "study/hook", "study/journal", "study/session", "study/space", "study/studyfile", "trial", "web/ui"},
 	"cmd/tandem/internal/term":       {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 	"cmd/tandem/internal/truthcmd":   {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/protocol", "study/system"},
-	"cmd/tandem/internal/workercmd":  {"inference_emu/board", "workers/agent/retry", "clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
+	"cmd/tandem/internal/workercmd":  {"inference_emu/board", "workers/agent/retry", "clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "profiler/proc", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.

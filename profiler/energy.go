@@ -35,6 +35,8 @@ type MeterOptions struct {
 	Root string
 	// WattsPerCore and IdleWattsPerCore replace the defaults when above 0.
 	WattsPerCore, IdleWattsPerCore float64
+	// Origin says where these come from, if not from the machine's owner.
+	Origin string
 	// Cores is the number of cores the slots share (0: all of this process's),
 	// Slots how many trials run at once (0: one).
 	Cores, Slots int
@@ -79,18 +81,18 @@ type Meter struct {
 	rest   float64
 	restAt time.Time
 	users  []int // of each GPU: how many open windows may use it
-	// owned says that the model is of the machine's owner.
-	owned bool
 }
 
 // OpenMeter finds the best sources of this machine. Without any it estimates.
 func OpenMeter(options MeterOptions) *Meter {
-	owned := options.WattsPerCore > 0 || options.IdleWattsPerCore > 0
+	if options.Origin == "" && (options.WattsPerCore > 0 || options.IdleWattsPerCore > 0) {
+		options.Origin = "as its owner says"
+	}
 	options.WattsPerCore = cmp.Or(max(options.WattsPerCore, 0), DefaultWattsPerCore)
 	options.IdleWattsPerCore = cmp.Or(max(options.IdleWattsPerCore, 0), DefaultIdleWattsPerCore)
 	options.Cores = cmp.Or(max(options.Cores, 0), runtime.NumCPU())
 	options.Slots = cmp.Or(max(options.Slots, 0), 1)
-	m := &Meter{options: options, host: proc.NewHost(options.Root), restAt: time.Now(), owned: owned}
+	m := &Meter{options: options, host: proc.NewHost(options.Root), restAt: time.Now()}
 	if options.External != nil {
 		m.cpu, m.named = external{options.External}, "meter "+options.External.Name()
 		return m
@@ -148,9 +150,9 @@ func (m *Meter) method(cpu, gpu bool) string {
 func (m *Meter) source() string { return cmp.Or(m.named, "rapl") }
 
 func (m *Meter) model() string {
-	model := fmt.Sprintf("estimate: %g W per busy core, %g W per core at rest", m.options.WattsPerCore, m.options.IdleWattsPerCore)
-	if m.owned {
-		model += ", as its owner says"
+	model := fmt.Sprintf("estimate: %.4g W per busy core, %.4g W per core at rest", m.options.WattsPerCore, m.options.IdleWattsPerCore)
+	if m.options.Origin != "" {
+		model += ", " + m.options.Origin
 	}
 	return model
 }

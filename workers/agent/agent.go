@@ -147,7 +147,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{
-		External: a.options.Meter, WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic,
+		External: a.options.Meter, WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Origin: a.options.WattsOrigin, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic,
 	})
 	defer a.meter.Close()
 	a.machine = a.describe(machine)

@@ -77,6 +77,8 @@ type Options struct {
 	// IdleWattsPerCore is what each core is estimated to draw at rest; see
 	// profiler.DefaultIdleWattsPerCore.
 	IdleWattsPerCore float64
+	// WattsOrigin says where both come from; empty: from the machine's owner.
+	WattsOrigin string
 	// Probe says when the probing tasks run; ProbeNever when empty.
 	Probe probe.Mode
 	// ProbesFile keeps what they took; in the user's state directory when empty,

@@ -107,6 +107,6 @@ func (a *Agent) unregister(ctx context.Context) {
 func (a *Agent) prober() probe.Prober {
 	return probe.Prober{
 		Mode: a.options.Probe, File: a.options.ProbesFile, Machine: a.machine, Controls: a.controls, Tasks: a.options.tasks, Busy: a.options.coreSeconds, Span: probe.Span, Logger: a.options.Logger,
-		Meter: profiler.MeterOptions{External: a.options.Meter, WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Cores: a.machine.Cores},
+		Meter: profiler.MeterOptions{External: a.options.Meter, WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Origin: a.options.WattsOrigin, Cores: a.machine.Cores},
 	}
 }

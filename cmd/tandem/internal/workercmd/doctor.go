@@ -3,6 +3,7 @@ package workercmd
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 func DoctorCommand() *cobra.Command {
 	var asJSON bool
 	var meter string
+	var calibrate time.Duration
 	var options profiler.DetectOptions
 	command := &cobra.Command{
 		Use:   "doctor",
@@ -30,9 +32,13 @@ training scripts. What is missing comes with its reason and
 the remedy. Nothing of it is required: a study runs without, and then says what
 is an estimate.`,
 		Example: `  tandem doctor
-  tandem doctor --json | jq '.[] | select(.available | not)'`,
+  tandem doctor --json | jq '.[] | select(.available | not)'
+  tandem doctor --meter command:./plug --calibrate-power 1h`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
+			if calibrate != 0 {
+				return calibratePower(command.Context(), meter, calibrate, command.OutOrStdout())
+			}
 			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"), meterCapability(meter, "/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
 			found = append(found, sandbox.Detect(command.Context())...)
@@ -41,6 +47,7 @@ is an estimate.`,
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	addMeterFlag(command, &meter)
+	command.Flags().DurationVar(&calibrate, "calibrate-power", 0, "load this machine for so long, 1m to 24h, and fit the estimate of its power to --meter, for its workers")
 	command.Flags().StringVar(&options.Python, "python", "python3", "the interpreter your scripts run with")
 	command.Flags().StringVar(&options.DataDirectory, "data", ".", "folder whose free space is shown")
 	return command

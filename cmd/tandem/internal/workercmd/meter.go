@@ -19,9 +19,18 @@ func addMeterFlag(command *cobra.Command, source *string) {
 }
 
 // OpenMeter opens the meter that the flags name, if they do, for the agent. Done ends it.
+// Without one, and without watts in the flags, estimates are as this machine was calibrated.
 func (o Options) OpenMeter(made *agent.Options) (done func(), err error) {
 	if o.meter == "" {
-		return func() {}, nil
+		path, machine, err := calibrationOfHere()
+		if err != nil || o.wattsPerCore > 0 || o.idleWattsPerCore > 0 {
+			return func() {}, nil // without a state directory nothing was calibrated
+		}
+		known, err := power.Calibrations(path)
+		if found, has := known[machine]; has {
+			made.WattsPerCore, made.IdleWattsPerCore, made.WattsOrigin = found.WattsPerCore, found.IdleWattsPerCore, found.String()
+		}
+		return func() {}, err
 	}
 	opened, err := power.Open(power.Source(o.meter), "/")
 	if err != nil {
