@@ -55,6 +55,28 @@ func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 	}
 }
 
+// Each page is in a menu of the site that scripts/docs builds, once.
+func TestEveryPageIsInAMenuOfTheSite(t *testing.T) {
+	content, err := os.ReadFile("scripts/docs-site/mkdocs.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	err = filepath.WalkDir("docs", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		pages++
+		if n := strings.Count(string(content), "\n      - "+strings.TrimPrefix(path, "docs/")+"\n"); n != 1 {
+			t.Errorf("scripts/docs-site/mkdocs.yml names %s %d times", path, n)
+		}
+		return nil
+	})
+	if menus := strings.Count(string(content), "\n      - "); err != nil || menus != pages {
+		t.Errorf("the site has %d pages in its menus, and docs has %d: %v", menus, pages, err)
+	}
+}
+
 // TestTheFilesThatDocumentsNameExist holds the pages that lead a newcomer through
 // the code to the folders and files that there are. A name without a folder is a
 // file in one of the folders that the same line names.

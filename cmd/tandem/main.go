@@ -49,8 +49,7 @@ Or with several machines:  tandem serve                        (on the server)
                            tandem study create study.yaml --watch
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
-3 the study ended without a measured trial, 4 no server answered, 5 "tandem study
-diff --exit-code" found a difference, 130 interrupted;
+3 the study ended without a measured trial, 4 no server answered, 130 interrupted;
 "tandem profile" has the code of the command it ran.`,
 		Version: term.Version(),
 	})
