@@ -193,7 +193,7 @@ class Study:
         """What was sampled of a trial about once a second, by lease: begin, seconds, epochs and metrics.
 
         The lists have one length. The metrics are rates per second, or means of states; "NaN" where one is missing.
-        ``energy_method`` says how ``machine.watts`` were obtained; they are an estimate where it starts with "estimate".
+        ``energy_method`` says how ``machine.watts`` were obtained: where it starts with "estimate", they are one.
         """
         found: list[Mapping[str, Any]] = self._get("trials", number, "samples")["leases"]
         return found
