@@ -30,18 +30,25 @@ type Model struct {
 // busy on average.
 type Reading struct{ Watts, Busy, Cores float64 }
 
-// off is the mean error of the model relative to what was drawn, with half of its 95%
-// interval by Student's t.
-func (m Model) off(readings []Reading) (mean, half float64) {
-	errs, squares := make([]float64, len(readings)), 0.0
+// off are the errors of the model relative to what was drawn.
+func (m Model) off(readings []Reading) []float64 {
+	errs := make([]float64, len(readings))
 	for i, r := range readings {
 		errs[i] = math.Abs(m.WattsPerCore*r.Busy+m.IdleWattsPerCore*r.Cores-r.Watts) / r.Watts
-		mean += errs[i] / float64(len(readings))
 	}
-	for _, one := range errs {
-		squares += (one - mean) * (one - mean)
+	return errs
+}
+
+// mean is the mean with half of its 95% interval by Student's t.
+func mean(values []float64) (middle, half float64) {
+	squares := 0.0
+	for _, one := range values {
+		middle += one / float64(len(values))
 	}
-	return mean, regression.HalfWidth(squares, len(errs))
+	for _, one := range values {
+		squares += (one - middle) * (one - middle)
+	}
+	return middle, regression.HalfWidth(squares, len(values))
 }
 
 // Calibration is a model that was fitted to a meter.
@@ -63,8 +70,8 @@ func (c Calibration) String() string {
 }
 
 // Calibrate fits a model by least squares to every second reading. It is an error where
-// the load did not change, and where the model is no better than the one before on the
-// readings that were left out.
+// the load did not change, and where no difference to the model before is found on the
+// readings that were left out: the 95% interval of the paired errors includes zero.
 func Calibrate(readings []Reading, before Model) (c Calibration, err error) {
 	var fitted, left []Reading
 	low, high, sum, watts := math.Inf(1), math.Inf(-1), 0.0, 0.0
@@ -90,13 +97,19 @@ func Calibrate(readings []Reading, before Model) (c Calibration, err error) {
 	}
 	c.Readings, c.WattsPerCore = len(readings), both/squares
 	c.IdleWattsPerCore = (watts/n - c.WattsPerCore*sum/n) / readings[0].Cores
-	c.Off, c.OffHalf = c.off(left)
-	c.Before, _ = before.off(left)
+	after, earlier := c.off(left), before.off(left)
+	better := make([]float64, len(left))
+	for i := range left {
+		better[i] = earlier[i] - after[i]
+	}
+	c.Off, c.OffHalf = mean(after)
+	c.Before, _ = mean(earlier)
+	gain, half := mean(better)
 	switch {
 	case c.WattsPerCore <= 0 || c.IdleWattsPerCore < 0:
 		return c, fmt.Errorf("the fit says %.3g W per busy core and %.3g W per core at rest: the meter does not follow this machine's load", c.WattsPerCore, c.IdleWattsPerCore)
-	case c.Off >= c.Before:
-		return c, fmt.Errorf("on readings that were left out it is off by %.1f%% ± %.1f%%, and the estimate before by %.1f%%: it is not used", 100*c.Off, 100*c.OffHalf, 100*c.Before)
+	case gain <= half:
+		return c, fmt.Errorf("on readings that were left out it is off by %.1f%% ± %.1f%%, and the estimate before by %.1f%%: no difference found (%.1f%% ± %.1f%%), so it is not used", 100*c.Off, 100*c.OffHalf, 100*c.Before, 100*gain, 100*half)
 	}
 	return c, nil
 }

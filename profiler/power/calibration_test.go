@@ -13,8 +13,10 @@ import (
 
 // readings are of a machine of 4 cores that takes 20 W and 7 W for each busy core, with
 // noise of two percent.
-func readings(n int, most float64) []power.Reading {
-	random := rand.New(rand.NewPCG(1, 2))
+func readings(n int, most float64) []power.Reading { return drawn(n, most, 1) }
+
+func drawn(n int, most float64, seed uint64) []power.Reading {
+	random := rand.New(rand.NewPCG(seed, 2))
 	var list []power.Reading
 	for range n {
 		busy := most * random.Float64()
@@ -70,6 +72,21 @@ func TestACalibrationThatDoesNotHelpIsRefused(t *testing.T) {
 	} {
 		if c, err := power.Calibrate(test.readings, test.before); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+}
+
+// Of machines whose estimate is right already, hardly any is told that it was improved.
+func TestARightEstimateIsRarelyReplaced(t *testing.T) {
+	for _, n := range []int{12, 60} {
+		replaced := 0
+		for seed := range uint64(1000) {
+			if _, err := power.Calibrate(drawn(n, 4, seed), power.Model{WattsPerCore: 7, IdleWattsPerCore: 5}); err == nil {
+				replaced++
+			}
+		}
+		if t.Logf("%d readings: %d of 1000", n, replaced); replaced > 40 {
+			t.Errorf("%d of 1000 right estimates were replaced after %d readings", replaced, n)
 		}
 	}
 }
