@@ -22,6 +22,8 @@ const (
 	// longest.
 	calibrationReadings = 60
 	longestReading      = time.Minute
+	// In less, readings are so short that a meter that lags by a second flattens the slope.
+	leastCalibration = 10 * time.Minute
 )
 
 // calibrationOfHere is the file with calibrations, and this machine's name in it.
@@ -36,8 +38,8 @@ func calibrationOfHere() (path, machine string, err error) {
 
 // calibratePower fits the estimate of this machine's power to the meter, and keeps it.
 func calibratePower(ctx context.Context, source string, span time.Duration, out io.Writer) error {
-	if source == "" || span < time.Minute || span > 24*time.Hour {
-		return term.Misuse("--calibrate-power takes 1m to 24h and needs --meter, the power meter to follow: got %v and %q", span, source)
+	if source == "" || span < leastCalibration || span > 24*time.Hour {
+		return term.Misuse("--calibrate-power takes 10m to 24h and needs --meter, the power meter to follow: got %v and %q", span, source)
 	}
 	here := profiler.ThisMachine()
 	if len(here.GPUs) > 0 {

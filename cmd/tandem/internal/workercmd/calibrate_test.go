@@ -62,10 +62,10 @@ func TestWorkersEstimateAsTheMachineWasCalibrated(t *testing.T) {
 }
 
 func TestACalibrationNeedsAMeterAndTime(t *testing.T) {
-	for _, args := range [][]string{{"--calibrate-power", "1h"}, {"--calibrate-power", "5s", "--meter", "hwmon"}, {"--calibrate-power", "25h", "--meter", "hwmon"}} {
+	for _, args := range [][]string{{"--calibrate-power", "1h"}, {"--calibrate-power", "9m", "--meter", "hwmon"}, {"--calibrate-power", "25h", "--meter", "hwmon"}} {
 		command := DoctorCommand()
 		command.SetArgs(args)
-		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "--calibrate-power takes 1m to 24h") {
+		if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "--calibrate-power takes 10m to 24h") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

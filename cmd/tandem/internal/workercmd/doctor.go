@@ -47,7 +47,7 @@ is an estimate.`,
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	addMeterFlag(command, &meter)
-	command.Flags().DurationVar(&calibrate, "calibrate-power", 0, "load this machine for so long, 1m to 24h, and fit the estimate of its power to --meter, for its workers")
+	command.Flags().DurationVar(&calibrate, "calibrate-power", 0, "load this machine for so long, 10m to 24h, and fit the estimate of its power to --meter, for its workers")
 	command.Flags().StringVar(&options.Python, "python", "python3", "the interpreter your scripts run with")
 	command.Flags().StringVar(&options.DataDirectory, "data", ".", "folder whose free space is shown")
 	return command
