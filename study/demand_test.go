@@ -160,10 +160,6 @@ func TestWhatFitsNoWorkerIsNoDemand(t *testing.T) {
 		if want := w.service.Demand().Want(); want.Waiting != 8*27 {
 			t.Errorf("with a machine for it: %+v", want)
 		}
-		w.rescale("large", demand.Drain, false)
-		if want := w.service.Demand().Want(); want.Waiting != 8*27 {
-			t.Errorf("that machine is drained by advice: %+v", want)
-		}
 	})(t)
 }
 

@@ -1,12 +1,14 @@
 package study_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -79,5 +81,27 @@ func TestAllWorkersDrainedIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantWait("example", "drained", "worker rack is drained")
+	})(t)
+}
+
+// Earlier servers drained workers by their forecast and took that back: none does it now.
+func TestADrainByAnEarlierServersForecastIsTakenBack(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		old := journal.Change{Pool: []journal.PoolEntry{
+			{Kind: "drain", Name: `["rack",""]`, Document: json.RawMessage(`{"name":"rack","since":"2026-11-01T00:00:00Z","advised":true,"capacity":2}`)},
+			{Kind: "drain", Name: `["desk",""]`, Document: json.RawMessage(`{"name":"desk","since":"2026-11-01T00:00:00Z"}`)},
+			{Kind: "changes", Name: "changes", Document: json.RawMessage(`{"changes":[{"at":"2026-11-01T00:00:00Z","worker":"rack","action":"drain","reason":"","capacity":2}]}`)},
+		}}
+		if err := w.store.Apply(w.ctx, old); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.create()
+		w.rack("worker-desk", 1, 0)
+		if w.lease("worker-desk") != nil {
+			t.Error("a person's drain does not hold any more")
+		}
+		w.rack("worker-rack", 1, 0)
+		w.mustLease("worker-rack")
 	})(t)
 }

@@ -58,8 +58,6 @@ type Options struct {
 	// HeartbeatSeconds how often workers send one (10 if 0).
 	LeaseSeconds, HeartbeatSeconds float64
 	Logger                         *slog.Logger
-	// Autoscale is how the server drains workers by itself, for people to see.
-	Autoscale protocol.PoolAutoscale
 	// Similarity is how runs are grouped into workloads where a study does not say.
 	Similarity similarity.Grouping
 	// Users are the names of the users there are; nil: any name may be one's.
@@ -144,9 +142,9 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 func (s *Service) serve(truth *groundtruth.Base) {
 	now, analyses := s.options.Now, gate.New() // one surrogate or trajectory is computed at a time
 	s.governed = governed{governor.New(s.allocator, governor.Options{
-		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify, Autoscale: s.options.Autoscale,
+		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify,
 	})}
-	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus, Autoscale: s.Governor.Autoscale})}
+	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus})}
 	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Look: s.Look, Gate: analyses, Now: now})}
 	s.taught = taught{truth.Queries()}
 	s.ranked = ranked{ranking.New(s.store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: now})}

@@ -174,10 +174,8 @@ type WorkerAdvice struct {
 	Capacity float64 `json:"capacity" minimum:"0"`
 	Trials   int     `json:"trials" minimum:"0"`
 	// Silent says that it is not heard of: to wake it, its machine has to be.
-	Silent bool `json:"silent,omitempty" doc:"it sends no heartbeats: wake its machine"`
-	// Action is keep, wake, drain, or sleep: the server drained it, and it has ended
-	// its trials.
-	Action string `json:"action" enum:"keep,wake,drain,sleep" doc:"sleep: the server drained it, and it has ended its trials, so that its machine may sleep"`
+	Silent bool   `json:"silent,omitempty" doc:"it sends no heartbeats: wake its machine"`
+	Action string `json:"action" enum:"keep,wake,drain"`
 	Reason string `json:"reason"`
 }
 

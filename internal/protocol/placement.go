@@ -19,8 +19,6 @@ type Pool struct {
 	// should have saved against the order in which workers asked.
 	Placed int           `json:"placed" doc:"trials whose newest lease was chosen among several types of machine"`
 	Saved  *trial.Saving `json:"saved,omitempty" doc:"against the order in which workers asked; an estimate"`
-	// Autoscale is what the server drains by itself.
-	Autoscale *PoolAutoscale `json:"autoscale" doc:"what the server drains by itself, by the forecast of the demand"`
 }
 
 // PoolMachine is a worker with what it runs.
@@ -34,8 +32,6 @@ type PoolMachine struct {
 	Waiting int `json:"waiting" doc:"trials it asks for"`
 	// Drained says that it gets none, whatever it asks for.
 	Drained bool `json:"drained,omitempty" doc:"it gets no more trials, whatever it asks for"`
-	// Advised says that the server drained it by its forecast.
-	Advised bool `json:"advised,omitempty" doc:"the server drained it by its forecast of the demand"`
 	// Reserved says for whom it is kept now.
 	Reserved string `json:"reserved,omitempty" doc:"for whom it is kept now, and until when, in words"`
 	Slots    int    `json:"slots"`

@@ -77,11 +77,6 @@ type Drain struct {
 	Since  time.Time `json:"since"`
 	Now    bool      `json:"now,omitempty" doc:"its trials were asked to go on elsewhere"`
 	Reason string    `json:"reason,omitempty"`
-	// Advised says that the server drained it by its forecast of the demand, and
-	// takes that back by itself.
-	Advised bool `json:"advised,omitempty" doc:"the server drained it by its forecast of the demand, and takes that back by itself"`
-	// Capacity is what an advised worker had, in GPUs, or in slots where it has none.
-	Capacity float64 `json:"capacity,omitempty" minimum:"0" doc:"of an advised drain: the worker's GPUs, or slots where it has none"`
 }
 
 // Drained is the answer to a drain or an undrain.

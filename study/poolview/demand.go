@@ -12,7 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
-	"github.com/tandem-tune/tandem/workers/rules"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
@@ -23,7 +22,7 @@ import (
 // could start now: those of its queue, and those that its search would begin, up to
 // what its file, its budgets and its owner's quota leave. Where a study does not bound
 // how many run at once, it waits for its queue, and for as much of the rest as there is
-// a place for, workers that advice drained included; for one trial at least. A trial
+// a place for; for one trial at least. A trial
 // that no worker could ever run is not waited for: the study says so.
 func (s *Views) Demand() demand.Look {
 	all := s.of.Allocator.Snapshot()
@@ -103,28 +102,6 @@ func (s *Views) wanted(all allocator.Snapshot) []demand.Ask {
 		}
 	}
 	return asks
-}
-
-// Situation is what a [demand.Scaler] decides about, but for what is wanted: the
-// workers, which of those that were drained by advice trials wait for, which of the
-// others a study cannot do without, and what was done before.
-func (s *Views) Situation() demand.Situation {
-	all := s.of.Allocator.Snapshot()
-	situation := demand.Situation{Hosts: scheduler.Hosts(all), Past: all.Rules.Changes}
-	sought := make(map[rules.WorkerName]bool)
-	for r := range s.of.Sessions.Each() {
-		want := r.Demand()
-		if r.Stale || want.Running == 0 && want.Ready == 0 {
-			continue
-		}
-		if worker, some := scheduler.Sought(all, r.Ask(nil), want.Ready > 0 && !r.Full(0)); some {
-			sought[worker] = true
-		}
-	}
-	for i, one := range situation.Hosts {
-		situation.Hosts[i].Sought = sought[rules.WorkerName{Name: one.Name, Holder: one.Holder}]
-	}
-	return situation
 }
 
 // Census counts what the server has to do at one moment.

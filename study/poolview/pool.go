@@ -32,8 +32,6 @@ type Options struct {
 	Allocator *allocator.Allocator
 	Scheduler *scheduler.Scheduler
 	GPUs      *gpushare.Model
-	// Autoscale is the last advice to scale, as the caller may see it.
-	Autoscale func(access.Caller) *protocol.PoolAutoscale
 }
 
 // Views show the pool. They change nothing.
@@ -54,7 +52,7 @@ func (s *Views) Pool(ctx context.Context) (protocol.Pool, error) {
 		}
 	}
 	slices.Sort(types)
-	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.of.GPUs.Summary(), Migrations: []protocol.PoolMigration{}, Autoscale: s.of.Autoscale(caller)}
+	answer := protocol.Pool{Machines: machines, Models: []protocol.PoolModel{}, GPUModels: s.of.GPUs.Summary(), Migrations: []protocol.PoolMigration{}}
 	probes := s.of.Allocator.Probes()
 	known := costmodel.TypesOf(types, probes.Known, probes.Changes)
 	running := map[string][]protocol.PoolRun{}
@@ -98,9 +96,6 @@ func (s *Views) poolMachines() []protocol.PoolMachine {
 			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: worker.Type,
 			Alive: worker.Alive, Slots: registration.Slots, Elastic: registration.Elastic, Drained: worker.Drain != nil, Waiting: worker.Calls,
 			Reserved: pool.ReservedFor(all.Rules.Reservations, registration.Name, all.Now), Probes: len(registration.Probes), Running: []protocol.PoolRun{},
-		}
-		if worker.Drain != nil {
-			one.Advised = worker.Drain.Advised
 		}
 		machines = append(machines, one)
 	}

@@ -62,13 +62,12 @@ func (s *Service) Advice(query protocol.PoolAdviceQuery) (protocol.PoolAdvice, e
 	return advice, nil
 }
 
-// total is how many GPUs there are, awake or not. What advice has drained is there
-// for as long as it is: or a week without it would be the end of it.
+// total is how many GPUs there are, awake or not.
 func (s *Service) total(now time.Time) int {
 	if s.options.Total > 0 {
 		return s.options.Total
 	}
-	return int(math.Ceil(max(s.latest.Reach(), demand.MostCapacity(s.history.Since(now.Add(-7*day))))))
+	return int(math.Ceil(max(s.latest.Capacity(), demand.MostCapacity(s.history.Since(now.Add(-7*day))))))
 }
 
 // choose turns the knob. Without one, all that is awake is wanted.

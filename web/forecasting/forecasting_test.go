@@ -257,22 +257,6 @@ func TestTheKnobAdvises(t *testing.T) {
 	}
 }
 
-// TestAWeekOfDrainsIsNotTheEndOfThePool: what was drained by advice may still be
-// wanted, or nothing would ever take it back.
-func TestAWeekOfDrainsIsNotTheEndOfThePool(t *testing.T) {
-	p := newPool(t)
-	p.minute(2)
-	p.skip(8 * 24 * time.Hour)
-	p.look = demand.Look{Hosts: hosts()}
-	for i := range p.look.Hosts[:2] {
-		p.look.Hosts[i].Draining, p.look.Hosts[i].Advised = true, true
-	}
-	p.service.Observe(t.Context())
-	if advice, err := p.service.Advice(protocol.PoolAdviceQuery{}); err != nil || advice.Awake != 2 || advice.Total != 10 {
-		t.Errorf("of %g GPUs %g are awake, %v: want 2 of 10", advice.Total, advice.Awake, err)
-	}
-}
-
 func TestWhatWasRecordedOutlivesTheServer(t *testing.T) {
 	p := newPool(t)
 	for range 40 {

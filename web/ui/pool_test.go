@@ -142,20 +142,6 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	p.see(`document.querySelector("#steps a").getAttribute("href")`, "/workers?worker=worker-one")
 	p.seeText("#steps-note", "Advice only")
 
-	// What the server drained by itself, and why.
-	p.see(`document.getElementById("scaled-card").hidden`, true)
-	kept, err := s.studies.Rescale(s.t.Context(), []demand.Change{
-		{At: s.clock.now(), Worker: "rack-2", Action: demand.Drain, Reason: "it runs nothing: 6 should be awake (an estimate)", Capacity: 4},
-		{At: s.clock.now(), Worker: "rack-2", Action: demand.Wake, Asleep: true, Reason: "it is wanted: 9 should be awake (an estimate)", Capacity: 4},
-	})
-	if err != nil || len(kept) != 2 {
-		t.Fatalf("%+v, %v", kept, err)
-	}
-	p.do(chromedp.Reload())
-	p.seeText("#scaled-card", "The server drains no workers by itself any more.")
-	p.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => [0, 2, 3, 4].map(cell => row.cells[cell].textContent).join("|"))`, []string{
-		"rack-2|given trials again, once its machine is awake|4|it is wanted: 9 should be awake (an estimate)", "rack-2|drained|4|it runs nothing: 6 should be awake (an estimate)",
-	})
 	// What is kept for somebody, and that a name may be misspelt.
 	p.see(`document.getElementById("reserved-card").hidden`, true)
 	for _, request := range []protocol.ReservationRequest{{User: "adda", Worker: "rack-9"}, {User: "browser", GPUs: 2}} {
@@ -176,12 +162,11 @@ func tryPool(t *testing.T, s *stage, browser context.Context) {
 	q.carry(auth.User)
 	q.visit("/pool")
 	q.seeText("#demand-note", "The demand of browser alone.")
-	q.see(`document.getElementById("scaled-card").checkVisibility()`, false) // details are behind
+	q.see(`document.getElementById("reserved-card").checkVisibility()`, false) // details are behind
 	q.click("#behind > summary")
-	q.see(`document.getElementById("scaled-card").checkVisibility()`, true)
+	q.see(`document.getElementById("reserved-card").checkVisibility()`, true)
 	q.see("location.search", "?details=1")
 	q.see(`["knob", "steps-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true})
 	q.seeText("#users", "browser\t1\t1")
-	q.see(`[...document.querySelectorAll("#scaled tbody tr")].map(row => row.cells[4].textContent)`, []string{"–", "–"}) // of others' demand it is told nothing
 	q.quiet()
 }

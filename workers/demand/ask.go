@@ -40,7 +40,7 @@ func Sum(asks []Ask, hosts []Host, accounts map[string]Account) Look {
 			look.Owners[one.Owner] = look.Owners[one.Owner].Plus(Want{Running: one.Running})
 		}
 	}
-	free := look.Reach() - look.Want().Total()
+	free := look.Capacity() - look.Want().Total()
 	for _, one := range asks {
 		free -= look.await(accounts, one, one.Ready)
 	}

@@ -1,10 +1,8 @@
 package demand_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/demand"
@@ -71,50 +69,5 @@ func TestWhatAWorkerHasRoomFor(t *testing.T) {
 		if got.Capacity != test.capacity || got.GPUs != test.gpus || got.Trials != test.trials || !got.Silent {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-// Workers that are away count where advice drained them, or was taken back lately so
-// that somebody wakes them.
-func TestWorkersThatAreAway(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	drains := map[demand.Workers]demand.Drained{
-		{Name: "advised"}: {Since: now, Advised: true, Capacity: 2}, {Name: "person's"}: {Since: now}, {Name: "here"}: {Since: now, Advised: true, Capacity: 9},
-	}
-	wake := func(worker string, ago time.Duration, asleep bool) demand.Change {
-		return demand.Change{At: now.Add(-ago), Worker: worker, Action: demand.Wake, Capacity: 3, Asleep: asleep}
-	}
-	pretended := wake("pretended", time.Hour, true)
-	pretended.Pretended = true
-	changes := []demand.Change{
-		wake("woken", time.Hour, true), wake("woken long ago", 25*time.Hour, true), wake("awake", time.Hour, false), wake("person's", time.Hour, true), pretended,
-		wake("drained since", 2*time.Hour, true), {At: now, Worker: "drained since", Action: demand.Taken},
-	}
-	got := demand.WithAbsent([]demand.Host{{ID: "z", Name: "here"}}, drains, changes, now, 24*time.Hour)
-	want := []demand.Host{
-		{ID: "advised", Name: "advised", Capacity: 2, Silent: true, Draining: true, Advised: true, Drained: now},
-		{ID: "z", Name: "here"}, {ID: "woken", Name: "woken", Capacity: 3, Silent: true},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
-}
-
-// Beyond the newest changes the last one of each worker is remembered, pretended ones
-// apart.
-func TestTheLastChangeOfEachWorkerIsRemembered(t *testing.T) {
-	var all []demand.Change
-	add := func(worker string, action demand.Action, pretended bool) {
-		all = append(all, demand.Change{Worker: worker, Action: action, Pretended: pretended, Capacity: float64(len(all))})
-	}
-	add("old", demand.Drain, false)
-	add("old", demand.Slept, false)
-	add("old", demand.Drain, true)
-	for i := range 300 {
-		add("busy", demand.Action(fmt.Sprint(i)), false)
-	}
-	got := demand.Remember(all)
-	if len(got) != 202 || got[0].Action != demand.Slept || !got[1].Pretended || got[2].Action != "100" || got[201].Action != "299" {
-		t.Errorf("%d changes, the first %+v", len(got), got[:3])
 	}
 }

@@ -49,19 +49,6 @@ func (l Look) Capacity() float64 {
 	return sum
 }
 
-// Reach is what the hosts have that are awake, and those that advice drained, which
-// takes that back when they are wanted. Of several that are drained together, those
-// that are silent count only where all are.
-func (l Look) Reach() float64 {
-	sum := 0.0
-	for _, one := range grouped(l.Hosts) {
-		if one.awake() || one.Advised {
-			sum += one.Capacity
-		}
-	}
-	return sum
-}
-
 // Powered is what the hosts have that are heard of, whether they take trials or
 // not: they draw.
 func (l Look) Powered() float64 {

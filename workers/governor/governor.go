@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/gate"
-	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/rules"
@@ -28,8 +27,6 @@ type Options struct {
 	Apply func(ctx context.Context, entries []journal.PoolEntry, answer any) (ours bool, err error)
 	// Changed is called when who waits should look again.
 	Changed func()
-	// Autoscale is how the server drains workers by itself, for people to see.
-	Autoscale protocol.PoolAutoscale
 }
 
 // Governor has the use cases that change the pool's rules. It is safe for concurrent use.

@@ -11,7 +11,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/workers/demand"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -20,14 +19,12 @@ const (
 	QuotaEntry       = "quota"
 	ReservationEntry = "reservation"
 	DrainEntry       = "drain"
-	// ChangesEntry is the kind and the name of what is stored of the drains by advice.
-	ChangesEntry = "changes"
-	spentEntry   = "spent"
+	spentEntry       = "spent"
 )
 
 // Kinds are all of them.
 func Kinds() []string {
-	return []string{QuotaEntry, ReservationEntry, DrainEntry, ChangesEntry, spentEntry}
+	return []string{QuotaEntry, ReservationEntry, DrainEntry, spentEntry}
 }
 
 // saveSpentEvery is how often what users have spent of their day is stored: so
@@ -40,7 +37,6 @@ type Rules struct {
 	Quotas       map[string]pool.Quota // by owner, "" the administrators
 	Reservations []pool.Reservation    // in order of their ids
 	Drains       map[WorkerName]protocol.Drain
-	Changes      []demand.Change       // drains by advice, and what became of them; the oldest first
 	spent        map[string]pool.Spent // by owner
 	// unsaved are owners whose spending is to be stored, saved is when that was
 	// last done.
@@ -74,11 +70,9 @@ func (n WorkerName) Entry() string {
 type StoredDrain struct {
 	WorkerName
 	protocol.Drain
-}
-
-// StoredChanges are the newest drains by advice, and what became of them.
-type StoredChanges struct {
-	Changes []demand.Change `json:"changes"`
+	// Advised is of earlier versions, whose servers drained workers by a forecast: the
+	// next start takes such a drain back.
+	Advised bool `json:"advised,omitempty"`
 }
 
 // OwnerNamed is the owner of studies that people call by the name.
@@ -122,9 +116,11 @@ func (r *Rules) Load(entry journal.PoolEntry) error {
 	case ReservationEntry:
 		return journal.Decode(entry, func(one protocol.Reservation) { r.Reservations = append(r.Reservations, ReservationOf(one)) })
 	case DrainEntry:
-		return journal.Decode(entry, func(one StoredDrain) { r.Drains[one.WorkerName] = one.Drain })
-	case ChangesEntry:
-		return journal.Decode(entry, func(stored StoredChanges) { r.Changes = stored.Changes })
+		return journal.Decode(entry, func(one StoredDrain) {
+			if !one.Advised {
+				r.Drains[one.WorkerName] = one.Drain
+			}
+		})
 	default:
 		return journal.Decode(entry, func(one pool.Spent) { r.spent[OwnerNamed(entry.Name)] = one })
 	}

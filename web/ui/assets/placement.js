@@ -49,7 +49,7 @@ function state(machine) {
 
 function doing(machine) {
   if (!machine.alive) return "silent";
-  if (machine.drained) return machine.advised ? "drained by the forecast" : "drained";
+  if (machine.drained) return "drained";
   if (machine.waiting > 0) return `waits for ${several(machine.waiting, "trial")}`;
   return machine.running.length > 0 || machine.busy ? "busy" : "asks for nothing";
 }

@@ -16,7 +16,6 @@ const chart = new DemandChart(byId("demand-chart"));
 const figures = new Figures(byId("figures"));
 const told = [0.1, 0.5, 0.9, 0.95, 0.99]; // quantiles that tables show
 let advice = null;
-let scaled = { mode: "off", changes: [] };
 let touched = false; // the reader has moved the knob
 
 const percent = (quantile) => `${Math.round(quantile * 1000) / 10}\u00a0%`;
@@ -139,30 +138,7 @@ function drawWorkers() {
   fillRows("steps", workers.map((one) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `/workers?worker=${encodeURIComponent(one.id)}` }, one.name)),
     make("td", {}, make("span", { class: one.action === "keep" ? "tag" : "tag good" }, one.action)),
     make("td", { class: "number" }, gpus(one.capacity)), make("td", { class: "number" }, count(one.trials)), make("td", {}, one.reason))));
-  const does = {
-    on: "The server drains workers and takes that back by itself, after some patience (below)",
-    "dry-run": "The server only says what it would drain (below; tandem serve --autoscale dry-run)", off: "Advice only: the server acts on it with tandem serve --autoscale on",
-  }[scaled.mode];
-  setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}${does}; machines are started for trials that wait by tandem launch.`);
-}
-
-const did = { drain: "drained", wake: "given trials again", slept: "asleep", woke: "awake", "taken back": "undrained by a person", forgotten: "forgotten" };
-
-/** What the server drained by itself, and why; a dry run would have. */
-function drawScaled({ mode, least, most, steady, pause_seconds: pause, changes }) {
-  show(byId("scaled-card"), mode !== "off" || changes.length > 0);
-  const tag = byId("scaled-mode");
-  setText(tag, mode === "dry-run" ? "dry run" : mode);
-  tag.classList.toggle("good", mode === "on");
-  const bounds = `${most ? `from ${gpus(least)} to ${gpus(most)}` : `at least ${gpus(least)}`} take trials, whatever is forecast`;
-  const patience = `A worker that is not wanted for ${several(steady, "minute")} in a row takes no more trials, and those that it runs end their rung; it is given trials again as soon as it is wanted, and then left alone for ${duration(pause)}. Drains by people are never touched`;
-  setText(byId("scaled-note"), {
-    on: `${patience}; ${bounds}.`, "dry-run": `Nothing is done: this is what would be. ${patience}; ${bounds}.`, off: "The server drains no workers by itself any more.",
-  }[mode]);
-  show(byId("scaled-frame"), changes.length > 0);
-  fillRows("scaled", changes.map((one) => make("tr", {}, make("th", { scope: "row" }, one.worker), make("td", {}, moment(one.at)),
-    make("td", {}, `${one.pretended ? "would be " : ""}${did[one.action]}${one.asleep ? ", once its machine is awake" : ""}`),
-    make("td", { class: "number", data: { of: "has" } }, gpus(one.capacity)), make("td", { class: "reason" }, one.reason ?? nothing))));
+  setText(byId("steps-note"), `${missing > 0 ? `${gpus(missing)} ${unit} are wanted that no known worker has. ` : ""}Advice only: tandem launch starts workers while trials wait, and lets them go.`);
 }
 
 async function refresh() {
@@ -171,7 +147,6 @@ async function refresh() {
     get(`/pool/forecast?minutes=${byId("span").value}`), scope === "user" ? null : get("/pool/advice"), get("/pool"), get("/reservations"), get("/pool/launches"),
   ]);
   advice = found;
-  scaled = pool.autoscale ?? scaled;
   show(byId("loading"), false);
   show(byId("content"), true);
   show(byId("nothing"), forecast.minutes.length === 0);
@@ -183,7 +158,6 @@ async function refresh() {
   drawReservations(reservations);
   drawLaunches(launchers, ask);
   drawPlacement(pool);
-  drawScaled(scaled);
   drawGPUModels(pool.gpu_models);
   if (!advice) return;
   drawKnob();

@@ -157,7 +157,7 @@ function drawPanel() {
     ["Knobs it can set", machine.knobs?.length ? machine.knobs.join(", ") : "none"],
     ["Trials at once", worker.elastic ? `as many as fit, at most ${count(worker.slots)}` : count(worker.slots)],
     ["Runs now", worker.trials?.length ? make("span", { class: "trial-links" }, ...worker.trials.map(trialLink)) : "nothing"],
-    ...(worker.drained ? [["Drained", [`since ${new Date(worker.drained.since).toLocaleString()}`, worker.drained.advised && "by the server, which takes that back", worker.drained.now && "its trials go on elsewhere", worker.drained.reason].filter(Boolean).join("; ")]] : []),
+    ...(worker.drained ? [["Drained", [`since ${new Date(worker.drained.since).toLocaleString()}`, worker.drained.now && "its trials go on elsewhere", worker.drained.reason].filter(Boolean).join("; ")]] : []),
     ...Object.entries(worker.refuses ?? {}).map(([study, reason]) => [`Refuses ${names.get(study) ?? study}`, reason]),
     ...Object.entries(worker.excluded ?? {}).map(([study, one]) => [`Excluded from ${names.get(study) ?? study}`, `until ${new Date(one.until).toLocaleString()}: ${one.reason}`]),
     ["Id", make("code", {}, worker.id)],

@@ -39,7 +39,8 @@ func adviceCommand(server *term.Connection) *cobra.Command {
 		Short: "Say how many GPUs should be awake, and which workers to wake or to drain",
 		Long: `Say how many GPUs (trial slots, where no worker has one) should be awake so that a
 share of the demand finds one, given what is forecast, and which workers to wake
-or to drain for that. It does nothing by itself: "tandem serve --autoscale on" does.
+or to drain for that. It does nothing by itself; "tandem launch" starts workers while
+trials wait, and lets them go.
 What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 		Example: `  tandem pool advice
   tandem pool advice --performance 0.95 --least 2`,

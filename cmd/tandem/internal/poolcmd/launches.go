@@ -125,6 +125,9 @@ func shownHold(shape crew.LaunchShape) string {
 	return text
 }
 
+// mostPrinted is how many workers that ended are printed.
+const mostPrinted = 10
+
 func printEnds(out io.Writer, ends []crew.LaunchEnd) error {
 	for i, one := range ends {
 		if i == mostPrinted {

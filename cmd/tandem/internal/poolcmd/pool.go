@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,11 +69,6 @@ func listingOfPool(pool protocol.Pool) term.Listing {
 	for _, one := range pool.Migrations {
 		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), Text: fmt.Sprintf("%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))})
 	}
-	if pool.Autoscale != nil {
-		for _, one := range slices.Backward(pool.Autoscale.Changes) {
-			seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s %s %s", one.At.Format(time.RFC3339Nano), one.Worker, one.Action), Text: shownChange(one)})
-		}
-	}
 	return seen
 }
 
@@ -89,7 +82,7 @@ func printPool(out io.Writer, pool protocol.Pool) error {
 		_, err := fmt.Fprintln(out, "No worker is connected. Start one: tandem worker --server URL")
 		return err
 	}
-	for _, part := range []func(io.Writer, protocol.Pool) error{printPoolMachines, printPoolReasons, printPoolWaiting, printPoolModels, printPoolMigrations, printPoolAutoscale} {
+	for _, part := range []func(io.Writer, protocol.Pool) error{printPoolMachines, printPoolReasons, printPoolWaiting, printPoolModels, printPoolMigrations} {
 		if err := part(out, pool); err != nil {
 			return err
 		}
@@ -122,8 +115,6 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 		switch {
 		case !machine.Alive:
 			state = "silent"
-		case machine.Advised:
-			state = "drained by the forecast"
 		case machine.Drained:
 			state = "drained"
 		case machine.Waiting > 0:
@@ -228,49 +219,4 @@ func printPoolMigrations(out io.Writer, pool protocol.Pool) error {
 		}
 	}
 	return nil
-}
-
-// mostPrinted is how many changes are printed.
-const mostPrinted = 10
-
-// printPoolAutoscale says what the server drained by itself, and why.
-func printPoolAutoscale(out io.Writer, pool protocol.Pool) error {
-	told := pool.Autoscale
-	if told == nil || told.Mode == protocol.AutoscaleOff && len(told.Changes) == 0 {
-		return nil
-	}
-	bounds := fmt.Sprintf("At least %s", gpus(told.Least))
-	if told.Most > 0 {
-		bounds += fmt.Sprintf(" and at most %s", gpus(told.Most))
-	}
-	says := map[protocol.AutoscaleMode]string{
-		protocol.AutoscaleOn:     "The server drains workers by its forecast of the demand, and takes that back. " + bounds + " of all GPUs (or slots) take trials.",
-		protocol.AutoscaleDryRun: "The server says which workers it would drain by its forecast of the demand, and drains none (--autoscale dry-run). " + bounds + " of all GPUs (or slots) would take trials.",
-		protocol.AutoscaleOff:    "The server drains no workers by itself any more.",
-	}
-	fmt.Fprintf(out, "\n%s\n", says[told.Mode])
-	for i, one := range told.Changes {
-		if i == mostPrinted {
-			fmt.Fprintf(out, "  and %d before; --json has them\n", len(told.Changes)-mostPrinted)
-			break
-		}
-		fmt.Fprintf(out, "  %s\n", shownChange(one))
-	}
-	return nil
-}
-
-// shownChange says a change in a line.
-func shownChange(one protocol.PoolChange) string {
-	did := map[string]string{"drain": "drained", "wake": "given trials again", "slept": "asleep", "woke": "awake", "taken back": "undrained by a person", "forgotten": "forgotten"}[one.Action]
-	if one.Asleep {
-		did += ", once its machine is awake"
-	}
-	if one.Pretended {
-		did = "would be " + did
-	}
-	text := fmt.Sprintf("%s  %s %s", one.At.Local().Format("2006-01-02 15:04"), format.Plain(one.Worker), did)
-	if one.Reason != "" {
-		text += ": " + format.Plain(one.Reason)
-	}
-	return text
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
-	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/workers/forecast"
 )
@@ -19,38 +17,21 @@ type poolOptions struct {
 	performance             float64
 	total, wakeMinutes      int
 	awakeWatts, asleepWatts float64
-	autoscale               protocol.PoolAutoscale
-	pause                   time.Duration
 }
 
 // usualPool is what is taken where nobody says more: 25 W less by the lowest clock
 // (Mammen and others, 2023, section 4.2).
 func usualPool() poolOptions {
-	return poolOptions{
-		performance: 0.98, awakeWatts: 50, asleepWatts: 25, wakeMinutes: 1, pause: 15 * time.Minute,
-		autoscale: protocol.PoolAutoscale{Mode: protocol.AutoscaleOff, Least: 1, Steady: 5},
-	}
+	return poolOptions{performance: 0.98, awakeWatts: 50, asleepWatts: 25, wakeMinutes: 1}
 }
 
 func poolFlags(command *cobra.Command, options *poolOptions) {
 	flags, usual := command.Flags(), usualPool()
 	flags.Float64Var(&options.performance, "pool-performance", usual.performance, "share of the demand that is to find a GPU awake, for advice on which workers to wake and to drain")
-	flags.IntVar(&options.total, "pool-size", 0, "how many GPUs (or trial slots) there are, awake or not; 0: as many as were there at once in the last week, those that advice drained among them")
+	flags.IntVar(&options.total, "pool-size", 0, "how many GPUs (or trial slots) there are, awake or not; 0: as many as were there at once in the last week")
 	flags.Float64Var(&options.awakeWatts, "gpu-idle-watts", usual.awakeWatts, "what a GPU draws that is awake and idle: for estimates of what sleep saves")
 	flags.Float64Var(&options.asleepWatts, "gpu-asleep-watts", usual.asleepWatts, "what one draws that sleeps")
 	flags.IntVar(&options.wakeMinutes, "gpu-wake-minutes", usual.wakeMinutes, "how many minutes one takes to wake up, from 0 to 4")
-	flags.StringVar((*string)(&options.autoscale.Mode), "autoscale", string(usual.autoscale.Mode), "drain workers that are not wanted by the forecast, and take that back when they are: on, off, or dry-run, which only says what it would do")
-	flags.Float64Var(&options.autoscale.Least, "autoscale-least", usual.autoscale.Least, "how many GPUs (or trial slots) take trials at least, whatever is forecast")
-	flags.Float64Var(&options.autoscale.Most, "autoscale-most", 0, "how many take trials at most; 0: no bound")
-	flags.IntVar(&options.autoscale.Steady, "autoscale-steady", usual.autoscale.Steady, "for how many minutes in a row a worker is not wanted before it is drained")
-	flags.DurationVar(&options.pause, "autoscale-pause", usual.pause, "how long a worker is left alone that was drained or taken back; a drain is taken back whenever the worker is wanted")
-}
-
-// scaling is how the server drains workers by itself.
-func (o poolOptions) scaling() protocol.PoolAutoscale {
-	settings := o.autoscale
-	settings.PauseSeconds = o.pause.Seconds()
-	return settings
 }
 
 func (o poolOptions) power() forecast.Power {
@@ -65,9 +46,6 @@ func (o poolOptions) check() error {
 	if err := (forecasting.Options{Power: o.power(), Performance: o.performance, Total: o.total}).Check(); err != nil {
 		return term.Misuse("--pool-performance, --pool-size: %w", err)
 	}
-	if err := autoscale.Check(o.scaling()); err != nil {
-		return term.Misuse("--autoscale, --autoscale-least, --autoscale-most, --autoscale-steady, --autoscale-pause: %w", err)
-	}
 	return nil
 }
 
@@ -78,22 +56,14 @@ func (s *server) openForecasts(ctx context.Context) (err error) {
 		Now: time.Now, Logger: options.Logger, Log: forecasting.NewRecord(s.store), Look: s.studies.Demand,
 		Power: options.pool.power(), Performance: options.pool.performance, Total: options.pool.total,
 	})
-	if err != nil {
-		return err
-	}
-	s.autoscale, err = autoscale.New(autoscale.Options{
-		Now: time.Now, Logger: options.Logger, Audit: s.audit, Studies: s.studies, Advice: s.forecasts.Advice,
-		Settings: options.pool.scaling(), Delay: time.Duration(options.pool.wakeMinutes) * time.Minute,
-	})
 	return err
 }
 
-// watch looks at the pool and acts on its forecast, and tells hooks, until the context
+// watch looks at the pool and forecasts its demand, and tells hooks, until the context
 // ends. The function that it returns waits for that.
 func (s *server) watch(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	running.Go(func() { s.forecasts.Run(ctx) })
-	running.Go(func() { s.autoscale.Run(ctx) })
 	running.Go(func() { s.hooks.Run(ctx) })
 	return running.Wait
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
-	"github.com/tandem-tune/tandem/web/autoscale"
 	"github.com/tandem-tune/tandem/web/forecasting"
 	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/hooks"
@@ -61,9 +60,8 @@ type server struct {
 	// audit is who did what on this server.
 	audit         *audit.Log
 	authenticator *auth.Authenticator
-	// forecasts is how many GPUs trials want, and will; autoscale acts on it.
+	// forecasts is how many GPUs trials want, and will.
 	forecasts *forecasting.Service
-	autoscale *autoscale.Service
 	hooks     *hooks.Service
 	// local makes tokens for who owns the data; nil: it cannot here.
 	local *localServer
@@ -90,7 +88,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	}
 	s.studies = study.New(s.store, s.store, study.Options{
 		Now: time.Now, Random: random, Logger: options.Logger,
-		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Autoscale: options.pool.scaling(), Users: s.authenticator.Users,
+		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Users: s.authenticator.Users,
 		Similarity: grouping,
 	})
 	if err := s.studies.Start(ctx); err != nil {
