@@ -45,13 +45,6 @@ func ParseLine(line []byte) (Line, bool) {
 	return report, len(report.Metrics) > 0
 }
 
-// ReportedEpoch is the epoch that a line of a script's standard output reports,
-// if it is a report at all. See docs/training-scripts.md for what is one.
-func ReportedEpoch(line []byte) (epoch int, ok bool) {
-	report, ok := ParseLine(line)
-	return report.Epoch, ok
-}
-
 // unusualMark stands before Python's names of the numbers JSON does not have
 // when they are quoted to get them through a JSON parser. It is a character
 // for private use, so that a script's string "NaN" stays a string.

@@ -13,7 +13,6 @@ import (
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/trial"
-	"github.com/tandem-tune/tandem/workers/agent/process"
 )
 
 func printProfiled(out io.Writer, result profiled) error {
@@ -28,17 +27,7 @@ func printProfiled(out io.Writer, result profiled) error {
 	}
 	fmt.Fprintf(out, "Energy: %s, from %s\n", format.Energy(result.Energy), strings.TrimPrefix(result.Energy.Method, "estimate: "))
 	printMissing(out, p.Missing)
-	if len(result.Epochs) == 0 {
-		return nil
-	}
-	var columns []string
-	var profiles []trial.Profile
-	for _, epoch := range result.Epochs {
-		columns = append(columns, strconv.Itoa(epoch.Epoch))
-		profiles = append(profiles, *process.CompactProfile(epoch.Profile))
-	}
-	fmt.Fprintln(out)
-	return show.PrintHeatMap(out, columns, show.HeatRows(profiles), show.Coloured(out))
+	return nil
 }
 
 // shownCommand is as much of a command as fits into a line.

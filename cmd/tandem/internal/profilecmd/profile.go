@@ -25,7 +25,6 @@ type profileFlags struct {
 	interval     time.Duration
 	events       EventList
 	json         bool
-	direct       bool
 	wattsPerCore float64
 	pid          int
 }
@@ -37,14 +36,6 @@ type profiled struct {
 	IntervalSeconds float64          `json:"interval_seconds"`
 	Profile         profiler.Profile `json:"profile"`
 	Energy          trial.Energy     `json:"energy"`
-	Epochs          []profiledEpoch  `json:"epochs"`
-}
-
-// profiledEpoch is the time from the report of the epoch before to its own.
-type profiledEpoch struct {
-	Epoch   int              `json:"epoch"`
-	Profile profiler.Profile `json:"profile"`
-	Energy  trial.Energy     `json:"energy"`
 }
 
 // Command is "tandem profile".
@@ -52,11 +43,11 @@ func Command() *cobra.Command {
 	var flags profileFlags
 	command := &cobra.Command{
 		Use:   "profile [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run any command and say what it did to the machine, epoch by epoch",
+		Short: "Run any command and say what it did to the machine",
 		Long: `Run a command under the profiler that workers use, without a server: events of
 the processor and the kernel, counted from the command's first instruction in
-it and all it starts; metrics of the host; and energy. A script that reports
-epochs (docs/training-scripts.md) gets a heat map of events over epochs.
+it and all it starts; metrics of the host; and energy. Of a trial, its page has this
+for each epoch.
 
 The command keeps the terminal and its exit code. The report goes to standard
 error; with --json it is the only thing on standard output, and the command's
@@ -94,7 +85,6 @@ in the user's own process.`,
 	AddEventsFlag(command, &flags.events)
 	command.Flags().BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	command.Flags().IntVar(&flags.pid, "attach", 0, "`process` that runs already, by its number")
-	command.Flags().BoolVar(&flags.direct, "no-epochs", false, "give the command this standard output itself, and look for no epochs in it")
 	command.Flags().Float64Var(&flags.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	return command
 }
@@ -104,9 +94,6 @@ const shortestInterval = 10 * time.Millisecond
 func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 	if f.interval < shortestInterval {
 		return term.Misuse("--interval must be at least %v, or the looking would be what is measured", shortestInterval)
-	}
-	if _, file := stderr.(*os.File); !file { // the command gets a file itself
-		stderr = &inTurn{to: stderr}
 	}
 	passed := stdout
 	if f.json {
@@ -131,45 +118,25 @@ func (f *profileFlags) run(args []string, stdout, stderr io.Writer) error {
 func (f *profileFlags) profile(args []string, wanted []perf.Event, stdout, stderr io.Writer) (profiled, error) {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stderr = os.Stdin, stderr
-	var output *epochReader
-	if f.direct {
-		command.Stdout = stdout
-	} else {
-		var err error
-		if output, err = newEpochReader(stdout); err != nil {
-			return profiled{}, err
-		}
-		command.Stdout = output.in
-		if os.Getenv("PYTHONUNBUFFERED") == "" { // an epoch counts when it is printed
-			command.Env = append(os.Environ(), "PYTHONUNBUFFERED=1")
-		}
-	}
+	command.Stdout = stdout
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	launched, err := profiler.Launch(command, wanted, f.interval)
 	if err != nil {
-		output.drain()
 		return profiled{}, err
 	}
-	meter := newLapMeter(f.wattsPerCore, launched.Recorder)
+	meter := newEnergyMeter(f.wattsPerCore, launched.Recorder)
 	defer meter.close()
-	result := profiled{Command: args, IntervalSeconds: f.interval.Seconds(), Epochs: []profiledEpoch{}}
-	output.follow(func(epoch int) {
-		if p := launched.Recorder.Lap(); p.Seconds > 0 { // else it was said after the end
-			result.Epochs = append(result.Epochs, profiledEpoch{epoch, p, meter.lap()})
-		}
-	})
+	result := profiled{Command: args, IntervalSeconds: f.interval.Seconds()}
 	ended := make(chan error, 1)
 	go func() { ended <- launched.Wait() }()
 	waited := passSignals(command.Process, signals, ended)
-	output.drain()
 	if command.ProcessState == nil {
 		return result, waited
 	}
-	meter.lap()
 	result.ExitCode = codeOf(command.ProcessState)
-	result.Profile, result.Energy = launched.Recorder.Whole(), meter.sum
+	result.Profile, result.Energy = launched.Recorder.Whole(), meter.energy()
 	return result, nil
 }
 
@@ -208,16 +175,15 @@ func codeOf(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// lapMeter measures energy the way a worker does.
-type lapMeter struct {
+// energyMeter measures energy the way a worker does.
+type energyMeter struct {
 	meter  *profiler.Meter
 	window *profiler.Window
 	ticker *time.Ticker
-	sum    trial.Energy
 }
 
-func newLapMeter(wattsPerCore float64, recorder *profiler.Recorder) *lapMeter {
-	m := &lapMeter{meter: profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: wattsPerCore, Cores: profiler.ThisMachine().Cores})}
+func newEnergyMeter(wattsPerCore float64, recorder *profiler.Recorder) *energyMeter {
+	m := &energyMeter{meter: profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: wattsPerCore, Cores: profiler.ThisMachine().Cores})}
 	opened := false
 	m.window = m.meter.Open(func() float64 {
 		if !opened { // what it has used since its start belongs to it
@@ -235,14 +201,13 @@ func newLapMeter(wattsPerCore float64, recorder *profiler.Recorder) *lapMeter {
 	return m
 }
 
-func (m *lapMeter) lap() trial.Energy {
+// energy is what was used since the start.
+func (m *energyMeter) energy() trial.Energy {
 	energy := m.window.Lap()
-	lap := trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method}
-	m.sum = m.sum.Plus(lap)
-	return lap
+	return trial.Energy{Joules: trial.Float(energy.Joules), Method: energy.Method}
 }
 
-func (m *lapMeter) close() {
+func (m *energyMeter) close() {
 	m.ticker.Stop()
 	m.window.Close()
 	m.meter.Close()
