@@ -91,8 +91,8 @@ func TestControlFromTheCommandLine(t *testing.T) {
 		t.Errorf("the report is %.500s: %v", page, err)
 	}
 
-	if text := at.must("study", "show", s.name, "--watch"); !strings.Contains(text, "controlled  completed") || !strings.Contains(text, "trial 0  completed") {
-		t.Errorf("show --watch of a study that is over says:\n%s", text)
+	if piped := at.cli("study", "show", s.name, "--watch"); piped.code != 2 || !strings.Contains(piped.stderr, "--watch redraws a terminal") {
+		t.Errorf("show --watch in a pipe: exit code %d, %s", piped.code, piped.stderr)
 	}
 	if words := at.must("__complete", "study", "show", ""); !strings.Contains(words, "controlled\tcompleted, best accuracy") {
 		t.Errorf("a shell is offered\n%s", words)

@@ -50,7 +50,7 @@ What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 				return err
 			}
 			return term.Answer[protocol.PoolAdvice]{
-				JSON: asJSON, Watch: watching, List: listingOfAdvice,
+				JSON: asJSON, Watch: watching, Print: printAdvice,
 				Ask: func(ctx context.Context, client *rest.Client) (protocol.PoolAdvice, error) {
 					return client.PoolAdvice(ctx, flags.query)
 				},
@@ -61,18 +61,6 @@ What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	term.AddWatchFlag(command, &watching)
 	return command
-}
-
-// listingOfAdvice is the listing of advice: a line for the number, and one for
-// each worker.
-func listingOfAdvice(advice protocol.PoolAdvice) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printAdvice(out, advice) }}
-	seen.Items = append(seen.Items, term.Item{Key: "advice", Text: fmt.Sprintf("%s %s should be awake, %s are (estimate)", gpus(advice.Wanted), advice.Unit, gpus(advice.Awake))})
-	for _, one := range advice.Workers {
-		name := format.Plain(one.Name)
-		seen.Items = append(seen.Items, term.Item{Key: name + " (" + format.Plain(one.ID) + ")", Text: fmt.Sprintf("%s  %s: %s", name, one.Action, format.Plain(one.Reason))})
-	}
-	return seen
 }
 
 func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {

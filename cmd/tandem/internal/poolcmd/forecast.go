@@ -31,7 +31,7 @@ made is in docs/forecasting.md. A user's token shows that user's demand.`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return term.Answer[protocol.PoolForecast]{
-				JSON: asJSON, Watch: watching, List: listingOfForecast,
+				JSON: asJSON, Watch: watching, Print: printForecast,
 				Ask: func(ctx context.Context, client *rest.Client) (protocol.PoolForecast, error) {
 					return client.PoolForecast(ctx, minutes)
 				},
@@ -42,21 +42,6 @@ made is in docs/forecasting.md. A user's token shows that user's demand.`,
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	term.AddWatchFlag(command, &watching)
 	return command
-}
-
-// listingOfForecast is the listing of a forecast: a line when a minute is over.
-func listingOfForecast(told protocol.PoolForecast) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printForecast(out, told) }}
-	if len(told.Minutes) == 0 {
-		return seen
-	}
-	newest := told.Minutes[len(told.Minutes)-1]
-	said := fmt.Sprintf("%s  %s held, %s waited for, %s there", newest.At.Local().Format("15:04"), gpus(newest.Running), gpus(newest.Waiting), gpus(newest.Capacity))
-	if last := len(told.Ahead) - 1; last >= 0 {
-		said += fmt.Sprintf("; in %d minutes at most %s with 90%% (estimate)", last+1, gpus(told.Ahead[last].Demand[slices.Index(told.Quantiles, 0.9)]))
-	}
-	seen.Items = append(seen.Items, term.Item{Key: "demand", Text: said})
-	return seen
 }
 
 // shownQuantiles are those that a terminal has room for.

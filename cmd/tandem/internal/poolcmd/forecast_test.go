@@ -51,9 +51,6 @@ func TestTheForecastIsPrinted(t *testing.T) {
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("a name reaches the terminal as it is")
 	}
-	if seen := listingOfForecast(told()); len(seen.Items) != 1 || !strings.Contains(seen.Items[0].Text, "in 5 minutes at most 12 with 90% (estimate)") {
-		t.Errorf("%+v", seen.Items)
-	}
 	for trust, words := range map[string]string{"good": "all quantiles hold", "cautious": "less is saved", "uneven": "lower ones do not", "unsure": "too few"} {
 		one := told()
 		one.Calibration.Trust = trust
@@ -87,8 +84,5 @@ func TestAdviceIsPrinted(t *testing.T) {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("it does not say %q:\n%s", words, out.String())
 		}
-	}
-	if seen := listingOfAdvice(advice); len(seen.Items) != 2 || seen.Items[1].Text != "a  drain: it runs nothing" {
-		t.Errorf("%+v", seen.Items)
 	}
 }

@@ -29,7 +29,7 @@ starts one at once.`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return term.Answer[crew.Launches]{
-				JSON: asJSON, Watch: watching, List: listingOfLaunches,
+				JSON: asJSON, Watch: watching, Print: func(out io.Writer, all crew.Launches) error { return printLaunches(out, all.Launchers) },
 				Ask: func(ctx context.Context, client *rest.Client) (crew.Launches, error) {
 					list, err := client.Launches(ctx)
 					return crew.Launches{Launchers: list}, err
@@ -40,21 +40,6 @@ starts one at once.`,
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	term.AddWatchFlag(command, &watching)
 	return command
-}
-
-func listingOfLaunches(all crew.Launches) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printLaunches(out, all.Launchers) }}
-	for _, one := range all.Launchers {
-		for i := len(one.Ends) - 1; i >= 0; i-- {
-			seen.Items = append(seen.Items, term.Item{Key: one.ID + one.Ends[i].Launch, Text: shownEnd(one.Ends[i])})
-		}
-		for _, shape := range one.Shapes {
-			if shape.Hold != nil {
-				seen.Items = append(seen.Items, term.Item{Key: one.ID + shape.Name + shape.Hold.Until.String(), Text: shownHold(shape)})
-			}
-		}
-	}
-	return seen
 }
 
 func printLaunches(out io.Writer, launchers []crew.Launcher) error {

@@ -29,7 +29,7 @@ All that is told from it is an estimate (docs/colocation.md).`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return term.Answer[protocol.Pool]{
-				JSON: asJSON, Watch: watching, List: listingOfGPUModels,
+				JSON: asJSON, Watch: watching, Print: func(out io.Writer, pool protocol.Pool) error { return printGPUModels(out, pool.GPUModels) },
 				Ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
 			}.Show(command, server)
 		},
@@ -37,18 +37,6 @@ All that is told from it is an estimate (docs/colocation.md).`,
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	term.AddWatchFlag(command, &watching)
 	return command
-}
-
-// listingOfGPUModels is the listing of what was learned: a line when it was learned
-// again.
-func listingOfGPUModels(pool protocol.Pool) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printGPUModels(out, pool.GPUModels) }}
-	for _, one := range pool.GPUModels {
-		if one.LearnedFrom > 0 {
-			seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s from %d", one.GPU, one.LearnedFrom), Text: fmt.Sprintf("%s: learned from %s", format.Plain(one.GPU), format.Count(one.LearnedFrom, "training"))})
-		}
-	}
-	return seen
 }
 
 func printGPUModels(out io.Writer, models []protocol.PoolGPUModel) error {

@@ -33,7 +33,7 @@ decided. Seconds and joules that have not been spent yet are estimates.`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return term.Answer[protocol.Pool]{
-				JSON: flags.JSON, Watch: watching, List: listingOfPool,
+				JSON: flags.JSON, Watch: watching, Print: printPool,
 				Ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
 			}.Show(command, &flags.Server)
 		},
@@ -46,30 +46,6 @@ decided. Seconds and joules that have not been spent yet are estimates.`,
 		command.AddCommand(below)
 	}
 	return command
-}
-
-// listingOfPool is the listing of a pool.
-func listingOfPool(pool protocol.Pool) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printPool(out, pool) }}
-	for _, machine := range pool.Machines {
-		for _, run := range machine.Running {
-			said := fmt.Sprintf("%s runs %s", format.Plain(machine.Name), shownRun(run))
-			if run.Placement != nil {
-				said += ": " + format.Plain(run.Placement.Why)
-			}
-			if run.Moves != "" {
-				said += "; " + format.Plain(run.Moves)
-			}
-			if run.GPU != nil && run.GPU.Share != nil {
-				said += "; it has " + shownPoolGPU(*run.GPU, machine.Running)
-			}
-			seen.Items = append(seen.Items, term.Item{Key: string(run.Trial), Text: said})
-		}
-	}
-	for _, one := range pool.Migrations {
-		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("%s-%d moved under lease %d", one.StudyID, one.Number, one.LeaseEpoch), Text: fmt.Sprintf("%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))})
-	}
-	return seen
 }
 
 // shownRun names a trial that runs.

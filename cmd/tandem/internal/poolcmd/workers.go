@@ -35,9 +35,8 @@ func WorkersCommand() *cobra.Command {
 				printer = printProbes
 			}
 			return term.Answer[[]protocol.Worker]{
-				JSON: flags.JSON, Watch: watching,
-				Ask:  func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
-				List: func(workers []protocol.Worker) term.Listing { return listingOfWorkers(workers, printer) },
+				JSON: flags.JSON, Watch: watching, Print: printer,
+				Ask: func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
 			}.Show(command, &flags.Server)
 		},
 	}
@@ -46,21 +45,6 @@ func WorkersCommand() *cobra.Command {
 	command.Flags().BoolVar(&probes, "probes", false, "print what the probing tasks took on their machines (docs/probing.md)")
 	term.AddWatchFlag(command, &watching)
 	return command
-}
-
-// listingOfWorkers is the listing of these, in one of the forms.
-func listingOfWorkers(workers []protocol.Worker, printer func(io.Writer, []protocol.Worker) error) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return printer(out, workers) }}
-	for _, worker := range workers {
-		name := format.Plain(worker.Name)
-		trials := make([]string, len(worker.Trials))
-		for i, one := range worker.Trials {
-			trials[i] = string(one)
-		}
-		slices.Sort(trials)
-		seen.Items = append(seen.Items, term.Item{Key: name + " (" + format.Plain(worker.ID) + ")", Text: fmt.Sprintf("%s  %s  %s of %s: %s", name, shownLife(worker), format.Count(len(trials), "trial"), shownSlots(worker), orNone(strings.Join(trials, " ")))})
-	}
-	return seen
 }
 
 // shownLife says whether a worker is heard of, and given trials.

@@ -31,12 +31,7 @@ func ListStudy(ctx context.Context, client *rest.Client, study string, limit int
 	if err != nil {
 		return term.Listing{}, err
 	}
-	seen := term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}
-	seen.Items = append(seen.Items, term.Item{Key: "study", Text: fmt.Sprintf("%s  %s  %s", format.Plain(view.Name), view.Status, Best(view))})
-	for _, t := range page.Trials {
-		seen.Items = append(seen.Items, term.Item{Key: fmt.Sprintf("trial %d", t.Number), Text: Trial(t, view.Definition)})
-	}
-	return seen, nil
+	return term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}, nil
 }
 
 func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {

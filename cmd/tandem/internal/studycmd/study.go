@@ -71,7 +71,7 @@ of an admin or a viewer.`,
 					studies, err := ownedBy(ctx, client, owner, mine)
 					return studyList{studies}, err
 				},
-				List: func(found studyList) term.Listing { return listingOfStudies(found.Studies) },
+				Print: func(out io.Writer, found studyList) error { return PrintStudies(out, found.Studies) },
 			}.Show(command, &flags.Server)
 		},
 	}
@@ -105,16 +105,6 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 		return studies, err
 	}
 	return slices.DeleteFunc(studies, func(study protocol.StudyView) bool { return study.Owner != owner }), nil
-}
-
-// listingOfStudies is the listing of these.
-func listingOfStudies(studies []protocol.StudyView) term.Listing {
-	seen := term.Listing{Print: func(out io.Writer) error { return PrintStudies(out, studies) }}
-	for _, study := range studies {
-		name := format.Plain(study.Owner) + ":" + format.Plain(study.Name)
-		seen.Items = append(seen.Items, term.Item{Key: name, Text: fmt.Sprintf("%s  %s  %s  %s", name, study.Status, show.Best(study), format.States(study.Progress.Trials))})
-	}
-	return seen
 }
 
 // PrintStudies prints studies as a table.
@@ -158,7 +148,7 @@ func showCommand(flags *term.Flags) *cobra.Command {
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		if flags.JSON {
 			if watching {
-				return term.Misuse("%w", term.ErrWatchedJSON)
+				return term.Misuse("%w", term.ErrWatched)
 			}
 			view, err := client.Study(ctx, study)
 			if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,26 +20,17 @@ const WatchEvery = time.Second
 type Listing struct {
 	// Print writes it for people, whole.
 	Print func(io.Writer) error
-	// Items are what it lists, for where it cannot be redrawn.
-	Items []Item
 	// Over says that nothing in it will change any more.
 	Over bool
 }
 
-// Item is one of the things listed: a study, a trial, a worker.
-type Item struct {
-	// Key tells it from the others; Text is a line about it, without anything
-	// that changes by the clock alone.
-	Key, Text string
-}
-
 // AddWatchFlag lets a listing command show its listing again and again.
 func AddWatchFlag(command *cobra.Command, on *bool) {
-	command.Flags().BoolVarP(on, "watch", "w", false, "keep showing it: redrawn in place on a terminal, a line for each change in a pipe")
+	command.Flags().BoolVarP(on, "watch", "w", false, "keep showing it, redrawn in place on a terminal")
 }
 
-// ErrWatchedJSON is why a listing is not watched as JSON.
-var ErrWatchedJSON = errors.New("--watch shows a listing to people, and --json is for programs: leave one of them out; programs follow GET /api/v1/studies/{study}/events (docs/protocol.md)")
+// ErrWatched is why a listing is not watched: by a program.
+var ErrWatched = errors.New("--watch redraws a terminal, and --json and pipes are for programs: leave it out; programs follow GET /api/v1/studies/{study}/events (docs/protocol.md)")
 
 // ShowListing prints a listing once, or keeps showing it until it is over or somebody
 // interrupts. Watching says no more than the listing alone would.
@@ -53,7 +42,12 @@ func ShowListing(ctx context.Context, out io.Writer, watching bool, look func(co
 		}
 		return seen.Print(out)
 	}
-	return keepListing(ctx, out, WatchEvery, look)
+	screen, ok := terminalOf(out)
+	if !ok {
+		return Misuse("%w", ErrWatched)
+	}
+	show := &frame{out: out, size: func() (int, int) { return screen.columns(), screen.lines() }}
+	return keepListing(ctx, show.show, WatchEvery, look)
 }
 
 // Answer is what a command shows of an answer of the server.
@@ -62,14 +56,14 @@ type Answer[T any] struct {
 	JSON, Watch bool
 	// Ask asks the server.
 	Ask func(context.Context, *rest.Client) (T, error)
-	// List is the answer as a listing.
-	List func(T) Listing
+	// Print writes the answer for people, whole.
+	Print func(io.Writer, T) error
 }
 
 // Show prints the answer as JSON, or as a listing that may be watched.
 func (s Answer[T]) Show(command *cobra.Command, server *Connection) error {
 	if s.Watch && s.JSON {
-		return Misuse("%w", ErrWatchedJSON)
+		return Misuse("%w", ErrWatched)
 	}
 	client, err := server.Open()
 	if err != nil {
@@ -84,15 +78,11 @@ func (s Answer[T]) Show(command *cobra.Command, server *Connection) error {
 	}
 	return ShowListing(command.Context(), command.OutOrStdout(), s.Watch, func(ctx context.Context) (Listing, error) {
 		answer, err := s.Ask(ctx, client)
-		return s.List(answer), err
+		return Listing{Print: func(out io.Writer) error { return s.Print(out, answer) }}, err
 	})
 }
 
-func keepListing(ctx context.Context, out io.Writer, every time.Duration, look func(context.Context) (Listing, error)) error {
-	show := (&changes{out: out}).show
-	if screen, ok := terminalOf(out); ok {
-		show = (&frame{out: out, size: func() (int, int) { return screen.columns(), screen.lines() }}).show
-	}
+func keepListing(ctx context.Context, show func(Listing) error, every time.Duration, look func(context.Context) (Listing, error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -141,40 +131,6 @@ func (f *frame) show(seen Listing) error {
 	f.drawn = len(lines)
 	_, err := io.WriteString(f.out, drawing.String())
 	return err
-}
-
-// changes prints a line for each thing that is new, other than before, or gone.
-type changes struct {
-	out   io.Writer
-	known map[string]string
-	begun bool
-}
-
-func (c *changes) show(seen Listing) error {
-	now := make(map[string]string, len(seen.Items))
-	var lines []string
-	for _, one := range seen.Items {
-		now[one.Key] = one.Text
-		if before, was := c.known[one.Key]; !was || before != one.Text {
-			lines = append(lines, one.Text)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(c.known)) {
-		if _, still := now[key]; !still {
-			lines = append(lines, key+": no longer listed")
-		}
-	}
-	if !c.begun && len(lines) == 0 { // say why there is nothing to watch yet
-		c.begun = true
-		return seen.Print(c.out)
-	}
-	c.known, c.begun = now, true
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(c.out, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // List is a command that lists what the server has of a kind, under its Key in JSON.

@@ -12,28 +12,22 @@ import (
 
 // seen is a listing of so many things, each with what is said of it.
 func seen(over bool, said ...string) Listing {
-	one := Listing{Over: over, Print: func(out io.Writer) error {
+	return Listing{Over: over, Print: func(out io.Writer) error {
 		_, err := fmt.Fprintln(out, strings.Join(append([]string{"HEADING"}, said...), "\n"))
 		return err
 	}}
-	for _, text := range said {
-		key, _, _ := strings.Cut(text, " ")
-		one.Items = append(one.Items, Item{key, text})
-	}
-	return one
 }
 
-// TestInAPipeAListingIsALineForEachChange until it is over.
-func TestInAPipeAListingIsALineForEachChange(t *testing.T) {
+func TestAListingIsShownUntilItIsOver(t *testing.T) {
 	t.Parallel()
-	moments := []Listing{seen(false), seen(false), seen(false, "a queued"), seen(false, "a queued", "b queued"), seen(false, "a done", "b queued"), seen(true, "b queued")}
+	moments := []Listing{seen(false, "a queued"), seen(false, "a done"), seen(true, "b done")}
 	var out strings.Builder
 	at := 0
-	err := keepListing(t.Context(), &out, time.Millisecond, func(context.Context) (Listing, error) {
+	err := keepListing(t.Context(), func(one Listing) error { return one.Print(&out) }, time.Millisecond, func(context.Context) (Listing, error) {
 		at++
 		return moments[at-1], nil
 	})
-	if want := "HEADING\na queued\nb queued\na done\na: no longer listed\n"; err != nil || out.String() != want {
+	if want := "HEADING\na queued\nHEADING\na done\nHEADING\nb done\n"; err != nil || out.String() != want {
 		t.Errorf("it says\n%s%v, want\n%s", out.String(), err, want)
 	}
 	if at != len(moments) {
@@ -41,10 +35,19 @@ func TestInAPipeAListingIsALineForEachChange(t *testing.T) {
 	}
 }
 
+func TestAListingIsWatchedOnTerminalsOnly(t *testing.T) {
+	t.Parallel()
+	err := ShowListing(t.Context(), io.Discard, true, func(context.Context) (Listing, error) { return seen(true), nil })
+	if err == nil || err.Error() != ErrWatched.Error() {
+		t.Errorf("in a pipe it ends with %v", err)
+	}
+}
+
 func TestAListingEndsWithItsContextAndItsErrors(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := keepListing(ctx, io.Discard, time.Hour, func(context.Context) (Listing, error) {
+	nowhere := func(Listing) error { return nil }
+	err := keepListing(ctx, nowhere, time.Hour, func(context.Context) (Listing, error) {
 		cancel()
 		return seen(false, "a"), nil
 	})
@@ -52,7 +55,7 @@ func TestAListingEndsWithItsContextAndItsErrors(t *testing.T) {
 		t.Errorf("interrupted, it ends with %v", err)
 	}
 	broken := errors.New("no server")
-	if err := keepListing(t.Context(), io.Discard, time.Hour, func(context.Context) (Listing, error) { return Listing{}, broken }); !errors.Is(err, broken) {
+	if err := keepListing(t.Context(), nowhere, time.Hour, func(context.Context) (Listing, error) { return Listing{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("it ends with %v", err)
 	}
 }
