@@ -8,11 +8,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// PoolForecast is the demand of so many minutes, and of the next ones.
-func (c PoolCalls) PoolForecast(ctx context.Context, minutes int) (protocol.PoolForecast, error) {
-	return get[protocol.PoolForecast](ctx, c.caller, path("pool", "forecast"), url.Values{"minutes": {strconv.Itoa(minutes)}}.Encode())
-}
-
 // PoolAdvice says how many GPUs should be awake, and which workers to wake or to
 // drain; it takes an admin's or a viewer's token.
 func (c PoolCalls) PoolAdvice(ctx context.Context, query protocol.PoolAdviceQuery) (protocol.PoolAdvice, error) {

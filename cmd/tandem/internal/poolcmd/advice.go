@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -103,4 +104,9 @@ func printAdvice(out io.Writer, advice protocol.PoolAdvice) error {
 			format.Count(advice.Saved.Minutes, "minute"), advice.Saved.Joules/1000, 100*advice.Saved.Share, 100*advice.Saved.Served)
 	}
 	return nil
+}
+
+// gpus is a number of GPUs, with a decimal where it has one.
+func gpus(number float64) string {
+	return strconv.FormatFloat(float64(int(number*10+0.5))/10, 'f', -1, 64)
 }

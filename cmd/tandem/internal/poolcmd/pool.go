@@ -41,7 +41,7 @@ decided. Seconds and joules that have not been spent yet are estimates.`,
 	term.AddConnectionFlags(command, &flags.Server)
 	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
 	term.AddWatchFlag(command, &watching)
-	for _, below := range []*cobra.Command{forecastCommand(&flags.Server), adviceCommand(&flags.Server), modelsCommand(&flags.Server), launchesCommand(&flags.Server), tryAgainCommand(&flags.Server)} {
+	for _, below := range []*cobra.Command{adviceCommand(&flags.Server), launchesCommand(&flags.Server), tryAgainCommand(&flags.Server)} {
 		term.AddConnectionFlags(below, &flags.Server)
 		command.AddCommand(below)
 	}
