@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"study/search/gp":                {"study/search/ladder", "study/search/propose", "study/search/sobol", "study/space", "study/surrogate"},
 	"study/search/grid":              {"internal/problem", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/kde":               {"study/space"},
-	"study/search/ladder":            {"internal/problem", "budget", "study/correlation", "study/pareto", "study/space", "trial"},
+	"study/search/ladder":            {"internal/problem", "budget", "study/pareto", "study/space", "trial"},
 	"study/search/prior":             {"study/correlation", "study/pareto", "study/search/bohb", "study/search/kde", "study/search/ladder", "study/search/propose", "study/space", "trial"},
 	"study/search/promotion":         {"budget", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/propose":           {"study/search/ladder", "study/space"},

@@ -27,5 +27,5 @@ type RungCorrelation struct {
 	// Corrected and its ends estimate the same for all trials of the lower rung.
 	Corrected     float64 `json:"corrected" doc:"an estimate of the rank correlation among all trials of the lower rung"`
 	CorrectedLow  float64 `json:"corrected_low" doc:"the lower end, corrected likewise"`
-	CorrectedHigh float64 `json:"corrected_high" doc:"the upper end, corrected likewise; search.widen looks at it"`
+	CorrectedHigh float64 `json:"corrected_high" doc:"the upper end, corrected likewise"`
 }

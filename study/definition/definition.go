@@ -80,8 +80,8 @@ type Search struct {
 	// Restarts is how cma-es goes on when it has arrived somewhere; empty with
 	// other methods unless it was given.
 	Restarts cmaes.Restarts `json:"restarts,omitempty"`
-	// Widen sends more trials up from a rung that ranks unlike the next one
-	// (asynchronous promotion). Studies that were stored without it do not.
+	// Widen is of studies that an earlier build stored: it sent more trials up from a
+	// rung that ranks unlike the next one. It is kept, and sends up none.
 	Widen bool `json:"widen,omitempty"`
 	// Groups are the methods of parameters that are not searched with Method, by
 	// the name of their group or their kind.
@@ -222,7 +222,6 @@ func (d Definition) SearchSettings() search.Settings {
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, Learning: d.Search.Learning, GridPoints: d.Search.GridPoints,
 		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
 		Restarts: d.Search.Restarts,
-		Widen:    d.Search.Widen,
 		Groups:   d.Search.Groups,
 		Repeats:  d.Search.Repeats,
 	}

@@ -44,9 +44,6 @@ type Settings struct {
 	// EarlyStopping stops trials while they train; nil means never, and then
 	// the search takes no [Reported].
 	EarlyStopping *stopping.EarlyStopping `json:"early_stopping,omitempty"`
-	// Widen lets asynchronous promotion send up more than one in Eta from a rung
-	// whose ranking turns out to say little about the next one's.
-	Widen bool `json:"widen,omitempty"`
 	// Population is how many trials start by themselves under population
 	// promotion, at least [MinPopulation]; 0 otherwise.
 	Population int `json:"population,omitempty"`

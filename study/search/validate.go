@@ -41,8 +41,6 @@ func (s Settings) validate() []problem.Field {
 	s.validatePopulation(require)
 	require(s.Promotion != budget.NoPromotion || s.Brackets <= 0, "search.brackets", s.Brackets,
 		"must be left out with promotion: none, as every trial then starts at the top rung")
-	require(!s.Widen || s.Promotion.OrDefault() == budget.Asynchronous, "search.widen", s.Widen,
-		"must be left out with promotion: %s: only asynchronous promotion can send up more than its share", s.Promotion)
 	require(len(s.Rungs) == 0 || !s.Rungs[0].Budget.Measured() || s.EarlyStopping == nil || s.EarlyStopping.Rule != stopping.Halving,
 		"search.early_stopping", "halving", "cannot be halving with a budget in seconds or joules, as its rungs are no epochs: use median or percentile")
 	require(len(s.Rungs) > 0 && len(s.Rungs) <= maxRungs, "budget", len(s.Rungs), "must give a ladder of 1 to %d rungs", maxRungs)
@@ -57,7 +55,6 @@ func (s Settings) validate() []problem.Field {
 	s.validateStopping(require)
 	s.validateRepeats(require)
 	s.validateGroups(require)
-	require(!s.Widen || len(s.Maximize) <= 1, "search.widen", s.Widen, "must be left out with several objectives, as only one can be correlated")
 	s.requireTakesSeveral(require, "search.method", s.Method)
 	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
 	return append(faults, s.Space.Validate("space")...)

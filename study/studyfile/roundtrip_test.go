@@ -106,9 +106,9 @@ func TestStoredStudiesKeepTheirLadders(t *testing.T) {
 	}
 }
 
-// An earlier build ended studies by a bound on what was left to gain. One that it
-// stored still opens; a new one is refused.
-func TestAStoredRegretBoundStillOpens(t *testing.T) {
+// An earlier build ended studies by a bound on what was left to gain, and widened
+// rungs. What it stored still opens; a new study with either is refused.
+func TestStoredFieldsThatAreGoneStillOpen(t *testing.T) {
 	t.Parallel()
 	now, err := json.Marshal(parse(t, sound))
 	if err != nil {
@@ -120,6 +120,13 @@ func TestAStoredRegretBoundStillOpens(t *testing.T) {
 	}
 	if _, err := studyfile.Parse(then, studyfile.JSON); err == nil {
 		t.Error("a new study with stop.regret is taken")
+	}
+	then = []byte(strings.Replace(string(now), `"search":{`, `"search":{"widen":true,`, 1))
+	if stored, err := definition.Stored(then); err != nil || !stored.Search.Widen {
+		t.Errorf("the stored study opens as %+v, %v", stored.Search, err)
+	}
+	if _, err := studyfile.Parse(then, studyfile.JSON); err == nil || !strings.Contains(err.Error(), "search.widen") {
+		t.Errorf("a new study with search.widen: %v", err)
 	}
 }
 
@@ -182,7 +189,6 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if rule := def.Search.EarlyStopping; def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != stopping.Halving) {
 			def.Budget = anyAmounts().Draw(t, "amounts")
 		}
-		def.Search.Widen = def.Search.Promotion == budget.Asynchronous && rapid.Bool().Draw(t, "widen")
 		if def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "with repeats") {
 			def.Search.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 9).Draw(t, "repeated"), Times: rapid.IntRange(2, 9).Draw(t, "times")}
 		}
@@ -194,7 +200,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if !single && rapid.Bool().Draw(t, "with several") {
 			reference := number.Draw(t, "reference")
 			def.Objectives = append(def.Objectives, definition.Objective{Metric: "cost.a_b", Direction: definition.Minimize, Reference: &reference})
-			def.Search.EarlyStopping, def.Search.Widen = nil, false
+			def.Search.EarlyStopping = nil
 		}
 		if rapid.Bool().Draw(t, "with constraints") {
 			low, high := number.Draw(t, "least"), 2e6

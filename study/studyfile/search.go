@@ -19,7 +19,7 @@ func readSearch(s tree.Section, eta int) definition.Search {
 	if n == nil {
 		return result
 	}
-	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "widen", "groups", "population", "repeats")
+	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "groups", "population", "repeats")
 	if !ok {
 		return result
 	}
@@ -52,10 +52,6 @@ func readSearch(s tree.Section, eta int) definition.Search {
 	readPart(s.Decoder, "search.early_stopping", func() { result.EarlyStopping = readEarlyStopping(s, eta) })
 	readRestarts(s, &result)
 	result.Repeats = readRepeats(s)
-	s.Flag("widen", &result.Widen)
-	if n, at := s.Get("widen"); n != nil && result.Widen && result.Promotion != budget.Asynchronous {
-		s.Fault(at, n, "must be left out with promotion: %s: only asynchronous promotion can send up more than its share", result.Promotion)
-	}
 	result.WarmStart = readWarmStart(s)
 	return result
 }

@@ -105,8 +105,6 @@ type History struct {
 	// halving says that trials pass all rungs in one go and are stopped on the
 	// way (the stopping rule halving).
 	halving bool
-	// agreements keeps, for each rung but the top one, what was computed last.
-	agreements []agreement
 	// Partial says that the history is the view of one part of the space: what
 	// is tried twice there, or close together, may differ elsewhere.
 	Partial bool
@@ -117,16 +115,15 @@ type History struct {
 // all rungs in one go and are stopped on the way.
 func New(s space.Space, rungs []budget.Rung, eta int, maximize []bool, halving bool) *History {
 	return &History{
-		Cube:       s.Cube(),
-		Maximize:   maximize,
-		Ladder:     rungs,
-		Eta:        eta,
-		Scores:     make(map[Moment][]float64),
-		halving:    halving,
-		Taken:      make(map[string]bool),
-		Rungs:      make([]Rung, len(rungs)),
-		Started:    make([]int, len(rungs)),
-		agreements: make([]agreement, len(rungs)),
+		Cube:     s.Cube(),
+		Maximize: maximize,
+		Ladder:   rungs,
+		Eta:      eta,
+		Scores:   make(map[Moment][]float64),
+		halving:  halving,
+		Taken:    make(map[string]bool),
+		Rungs:    make([]Rung, len(rungs)),
+		Started:  make([]int, len(rungs)),
 	}
 }
 

@@ -13,27 +13,16 @@ type asynchronous struct {
 	open
 	eta    int
 	shares shares
-	// widen lets more go up from a rung that ranks unlike the next one.
-	widen bool
 }
 
 // Earned looks from the highest rung down for a trial among the best
-// floor(n/eta) of its rung that has not gone up yet; and then, where a rung is
-// widened, among those behind them.
+// floor(n/eta) of its rung that has not gone up yet.
 func (a asynchronous) Earned(h *ladder.History, _ Outlook) (Step, bool) {
 	for from := len(h.Rungs) - 2; from >= 0; from-- {
 		r := &h.Rungs[from]
-		limit, why := r.Top(a.eta), ""
-		place := r.Best(limit)
-		if place < 0 && a.widen {
-			limit, why = h.Widened(from, limit, a.eta)
-			place = r.Best(limit)
-		}
-		if place >= 0 {
+		limit := r.Top(a.eta)
+		if place := r.Best(limit); place >= 0 {
 			reason := fmt.Sprintf("rank %d of %d at rung %d, where the best %d go up", place+1, len(r.Entries), from, limit)
-			if why != "" {
-				reason += " " + why
-			}
 			return Step{Trial: r.Entries[place].Trial, Reason: reason}, true
 		}
 	}
@@ -51,11 +40,7 @@ func (a asynchronous) Allows(_ *ladder.History, at ladder.Slot) bool {
 func (a asynchronous) Earnable(h *ladder.History, _, _ int) int {
 	count := 0
 	for from := range len(h.Rungs) - 1 {
-		limit := h.Rungs[from].Top(a.eta)
-		if a.widen {
-			limit, _ = h.Widened(from, limit, a.eta)
-		}
-		count += h.Rungs[from].Promotable(limit)
+		count += h.Rungs[from].Promotable(h.Rungs[from].Top(a.eta))
 	}
 	return count
 }

@@ -59,7 +59,6 @@ type Rules struct {
 	Rungs      int // of the ladder, at least one
 	Eta        int
 	Brackets   int
-	Widen      bool
 	Population int
 }
 
@@ -73,7 +72,7 @@ func New(r Rules) Promotion {
 	case budget.Population:
 		return population{size: r.Population}
 	}
-	return asynchronous{eta: r.Eta, widen: r.Widen, shares: newShares(r.Rungs, r.Eta, r.Brackets)}
+	return asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets)}
 }
 
 // none trains every trial at the top rung: there is nothing to go up to.

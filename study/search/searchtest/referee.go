@@ -238,7 +238,7 @@ func (r *referee) promote(a search.Action) {
 		return
 	}
 	better, _, n := r.rank(a.Trial, t.rung)
-	if better >= r.most(t.bracket, t.rung, n) || !r.complete(t.bracket, t.rung, true) {
+	if better >= r.quota(t.bracket, t.rung, n) || !r.complete(t.bracket, t.rung, true) {
 		r.final(a)
 	}
 	r.advance(a)
@@ -251,14 +251,6 @@ func (r *referee) quota(bracket, rung, n int) int {
 		return r.brackets[bracket].quota(rung, r.settings.Eta)
 	}
 	return n / r.settings.Eta
-}
-
-// most is how many may go up at most: a rung may be widened to twice as many.
-func (r *referee) most(bracket, rung, n int) int {
-	if r.settings.Widen {
-		return 2 * n / r.settings.Eta
-	}
-	return r.quota(bracket, rung, n)
 }
 
 // rank counts the other trials at the rung that are better, and those that are

@@ -48,9 +48,6 @@ func anySettings(t *rapid.T, made Subject, by budget.Promotion) search.Settings 
 	if len(settings.Maximize) == 1 {
 		settings.EarlyStopping = anyStopping(t, settings)
 	}
-	if by.OrDefault() == budget.Asynchronous && len(settings.Maximize) == 1 {
-		settings.Widen = rapid.Bool().Draw(t, "widen")
-	}
 	return settings
 }
 
