@@ -181,6 +181,7 @@ var mayImport = map[string][]string{
 	"internal/failpoint":             {},
 	"e2e/broken":                     {},
 	"e2e/cluster":                    {},
+	"e2e/kubernetes":                 {}, // a module of its own
 	"e2e/history":                    {"internal/protocol", "study/definition", "study/journal", "study/search", "study/session", "trial"},
 	"e2e/launch":                     {},
 	"e2e/limits":                     {"profiler/proc"},
@@ -339,7 +340,7 @@ var doors = map[string][]string{
 	"gorgonia.org":                     {"internal/nn"},
 	"github.com/spf13/pflag":           {"workers/launcher/kubernetes"}, // options of shapes are flags
 	"k8s.io":                           {"e2e/cluster", "workers/launcher/kubernetes"},
-	"sigs.k8s.io":                      {"workers/launcher/kubernetes"},
+	"sigs.k8s.io":                      {"e2e/cluster", "workers/launcher/kubernetes"},
 	"gonum.org/v1/gonum":               {"bench/edgetune/serving", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes"},
 	"golang.org/x/sys":                 {"profiler", "profiler/perf", "profiler/proc", "profiler/rapl", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":     {"bench/ui"},                                          // and tests

@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
 
-// TestKubernetesRunsStudies: on a double of a cluster, a user writes "tandem launch
+// TestKubernetesRunsStudies: on a cluster, or a double of one, a user writes "tandem launch
 // kubernetes" and nothing else. A pod starts when trials wait, with tandem copied into it
 // and a token of its own, and ends when none do; a trial whose pod is preempted goes on in
 // another one. Without a launcher there is no pod.
@@ -62,8 +62,8 @@ func TestKubernetesRunsStudies(t *testing.T) {
 		}
 		return host != ""
 	})
-	if host != "n1" {
-		t.Errorf("the worker's machine is %s, want the node", host)
+	if host != here.Node() {
+		t.Errorf("the worker's machine is %s, want the node %s", host, here.Node())
 	}
 	noToken(t, token, filepath.Join(place, "nothing"), launcher.PID())
 	write("go1", "")

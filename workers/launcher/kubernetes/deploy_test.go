@@ -225,3 +225,27 @@ func TestTheOverlaysAreRendered(t *testing.T) {
 		}
 	}
 }
+
+// TestTheManifestsAreTaken applies them to a real API server, whose controllers make the
+// pods: nothing of them is refused, by pod security or for a field that is none.
+func TestTheManifestsAreTaken(t *testing.T) {
+	folder := os.Getenv("TANDEM_KUBERNETES")
+	if folder == "" {
+		t.Skip("there is no control plane: e2e/kubernetes starts one")
+	}
+	kubectl := func(words ...string) string {
+		t.Helper()
+		said, err := exec.Command("kubectl", append([]string{"--kubeconfig", filepath.Join(folder, "admin.kubeconfig")}, words...)...).CombinedOutput()
+		if err != nil || strings.Contains(string(said), "Warning") {
+			t.Errorf("kubectl %s: %v: %s", words, err, said)
+		}
+		return string(said)
+	}
+	for _, overlay := range []string{"base", "overlays/gpu"} {
+		kubectl("apply", "-k", filepath.Join(deploy, overlay))
+		for _, pod := range []string{"server", "launcher"} {
+			kubectl("--namespace", "tandem", "wait", "--for=create", "--timeout=5m", "pod", "--selector=app.kubernetes.io/component="+pod)
+		}
+		kubectl("delete", "-k", filepath.Join(deploy, overlay), "--timeout=5m")
+	}
+}

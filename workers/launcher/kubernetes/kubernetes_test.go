@@ -72,6 +72,7 @@ spec:
       volumeMounts: [{name: data, mountPath: /data}]
     - name: beside
       image: example.org/beside:1
+      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
   volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 `
 
@@ -221,6 +222,35 @@ func TestAPodThatIsNotThereAnyMoreIsExplained(t *testing.T) {
 	}
 }
 
+// TestTheSchedulerPreempts a worker for a pod of higher priority; only a real one does.
+func TestTheSchedulerPreempts(t *testing.T) {
+	here := cluster.StartKubernetes(t, nil)
+	made, tokens := open(t, here, kubernetes.Pods{Image: "x", PriorityClass: "low"})
+	launch(t, made, tokens, order("abc"))
+	until := func(state launcher.State) launcher.Job {
+		t.Helper()
+		for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			jobs, err := made.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(jobs) == 1 && jobs[0].State == state {
+				return jobs[0]
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("five minutes passed, and the jobs are %+v", jobs)
+			}
+		}
+	}
+	until(launcher.Running)
+	if !here.Crowd() {
+		t.Skip("there is no scheduler: e2e/kubernetes starts one")
+	}
+	if job := until(launcher.Ended); job.Cause != protocol.Preempted {
+		t.Errorf("it ended as %+v", job)
+	}
+}
+
 // TestDoctor: a site that has all that is needed, and one that lacks it.
 func TestDoctor(t *testing.T) {
 	here := cluster.StartKubernetes(t, nil)
@@ -239,7 +269,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		"pods": "may not watch pods in tuning: have", "secrets": "may not create secrets in tuning: have",
+		"pods": "may not watch pods in " + here.Namespace + ": have", "secrets": "may not create secrets in " + here.Namespace + ": have",
 		"queue team-b": "pods would wait for ever", "a worker's pod": "no PriorityClass with name nowhere was found",
 	} {
 		if !strings.Contains(bad[name], says) {
