@@ -154,6 +154,9 @@ func (p *Planner) follow(now time.Time, h *launched, workers map[string]Worker, 
 			h.Registered = now
 		}
 		h.Worked = h.Worked || worker.Trials > 0
+		if h.Job.State == Pending {
+			h.Job.State = Running // its engine has yet to say so: a pod's kubelet tells it later
+		}
 		if h.Job.State == Running {
 			of.free += max(0, worker.Slots-worker.Trials)
 		}

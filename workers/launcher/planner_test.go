@@ -43,7 +43,7 @@ func (c *cluster) tick() {
 	seen := launcher.Seen{Wants: c.wants}
 	for _, one := range c.jobs {
 		seen.Jobs = append(seen.Jobs, one.Job)
-		if one.registered && one.State == launcher.Running {
+		if one.registered && one.State != launcher.Ended {
 			seen.Workers = append(seen.Workers, launcher.Worker{Launch: one.Launch, Trials: one.trials, Slots: 1})
 		}
 	}
@@ -131,6 +131,23 @@ func TestSurplusIsTakenBackOnceTheStudyEnded(t *testing.T) {
 	}
 }
 
+// TestAWorkerThatIsHeardOfRuns, whatever its engine says: some tell later.
+func TestAWorkerThatIsHeardOfRuns(t *testing.T) {
+	c := newCluster(t, launcher.Shape{Most: 2})
+	c.wants = want(2, 0)
+	c.tick()
+	c.jobs[0].registered, c.jobs[0].trials = true, 1
+	c.wants = nil
+	c.tick()
+	if c.jobs[0].State != launcher.Pending || c.jobs[1].State != launcher.Ended {
+		t.Errorf("of two that wait for the engine, one of which has a trial, there are %+v and %+v", c.jobs[0], c.jobs[1])
+	}
+	c.tick()
+	if shown := c.planner.Report(c.now, nil, nil).Shapes[0]; shown.Running != 1 || shown.Pending != 0 {
+		t.Errorf("it reports %+v", shown)
+	}
+}
+
 func TestSurplusIsTakenBackSlowlyWhileStudiesRun(t *testing.T) {
 	c := newCluster(t, launcher.Shape{})
 	c.wants = want(5, 0)
@@ -215,9 +232,14 @@ func TestPlansKeepTheirBounds(t *testing.T) {
 			for len(started) > 0 && c.now.Sub(started[0]) >= time.Hour {
 				started = started[1:]
 			}
-			alive := len(c.jobs) - c.count(launcher.Ended)
-			if alive > most || c.count(launcher.Pending) > pending || len(started) > hourly {
-				t.Fatalf("%d alive of %d, %d pending of %d, %d in an hour of %d", alive, most, c.count(launcher.Pending), pending, len(started), hourly)
+			alive, waiting := len(c.jobs)-c.count(launcher.Ended), 0
+			for _, one := range c.jobs {
+				if one.State == launcher.Pending && !one.registered {
+					waiting++
+				}
+			}
+			if alive > most || waiting > pending || len(started) > hourly {
+				t.Fatalf("%d alive of %d, %d pending of %d, %d in an hour of %d", alive, most, waiting, pending, len(started), hourly)
 			}
 			if c.asked > before && c.asked-before > c.wants[0].Trials {
 				t.Fatalf("%d started for %d trials", c.asked-before, c.wants[0].Trials)
@@ -227,13 +249,15 @@ func TestPlansKeepTheirBounds(t *testing.T) {
 					t.Fatal("a worker with a trial was taken back")
 				}
 			}
-			if c.wants[0].Trials == 0 && c.count(launcher.Pending) > 0 {
+			if c.wants[0].Trials == 0 && waiting > 0 {
 				t.Fatal("nothing is wanted, and jobs wait")
 			}
 			for _, one := range c.jobs {
 				switch {
 				case one.State == launcher.Pending && rapid.Bool().Draw(t, "starts"):
 					one.State = launcher.Running
+				case one.State == launcher.Pending && rapid.IntRange(0, 3).Draw(t, "is heard of first") == 0:
+					one.registered, one.trials = true, 1
 				case one.State == launcher.Running && !one.registered:
 					one.registered = rapid.Bool().Draw(t, "registers")
 				case one.State == launcher.Running && one.trials == 0:

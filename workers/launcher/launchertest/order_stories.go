@@ -110,7 +110,7 @@ func startedAgain(s *story) {
 	s.begin(8)
 	s.tick(3)
 	if s.server.enrolled != 3 || len(s.alive()) != 3 {
-		s.Errorf("%d were ordered, and there are %+v", s.server.enrolled, s.alive())
+		s.Errorf("%d were ordered, there are %+v, and these ended: %+v", s.server.enrolled, s.alive(), s.server.report.Ends)
 	}
 }
 
