@@ -233,7 +233,7 @@ func (kl *kubelet) stop() {
 	kl.mutex.Lock()
 	kl.stopped = true
 	for _, one := range kl.pods {
-		if one.running != nil {
+		if one.running != nil && one.last == nil {
 			syscall.Kill(-one.running.Pid, syscall.SIGKILL) //nolint:errcheck // it may just have ended
 		}
 	}
