@@ -51,13 +51,13 @@ type MeterOptions struct {
 // External is a power meter of the whole machine.
 type External interface {
 	Name() string
-	// Joules is what the machine took since the meter was opened.
-	Joules() (float64, error)
+	// Joules is what the machine took since the meter was opened until then, which is now.
+	Joules(until time.Time) (float64, error)
 }
 
 // counter sums up the joules of the machine without its GPUs, or with them.
 type counter interface {
-	Joules() (float64, error)
+	Joules(until time.Time) (float64, error)
 	Close()
 }
 
@@ -162,7 +162,7 @@ func (m *Meter) model() string {
 func (m *Meter) Sample() {
 	if m.cpu != nil {
 		// A failed reading is found again, and told, by the next Lap.
-		_, _ = m.cpu.Joules()
+		_, _ = m.cpu.Joules(time.Now())
 	}
 }
 
@@ -238,7 +238,7 @@ func (w *Window) read() reading {
 	now := reading{at: time.Now(), own: w.cpuSeconds()}
 	now.rest = w.meter.restOf(now.at)
 	if w.meter.cpu != nil {
-		now.cpu, now.cpuErr = w.meter.cpu.Joules()
+		now.cpu, now.cpuErr = w.meter.cpu.Joules(now.at)
 		now.machineBusy = proc.BusySeconds(w.meter.host)
 	}
 	now.gpuErr = w.gpuErr

@@ -46,7 +46,7 @@ func (m *Meter) reading() gaugeReading {
 	now := gaugeReading{at: time.Now()}
 	now.busy, now.all = proc.MachineSeconds(m.host)
 	if m.cpu != nil {
-		now.cpu, now.cpuErr = m.cpu.Joules()
+		now.cpu, now.cpuErr = m.cpu.Joules(now.at)
 	}
 	if m.gpu != nil {
 		now.gpu, now.gpuErr = joulesOf(m.gpu, allOf(m.gpu))

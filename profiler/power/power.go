@@ -76,12 +76,12 @@ func (m *Meter) Watts() float64 {
 	return m.watts
 }
 
-// Joules is what the machine took since the meter was opened. It is an error where the
-// meter has ended or is silent.
-func (m *Meter) Joules() (float64, error) {
+// Joules is what the machine took since the meter was opened until then, which is now: who
+// divides by a time asks for that time. It is an error where the meter has ended or is silent.
+func (m *Meter) Joules(until time.Time) (float64, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	since := time.Since(m.at)
+	since := until.Sub(m.at)
 	switch {
 	case m.err != nil:
 		return 0, m.err

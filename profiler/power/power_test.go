@@ -32,12 +32,12 @@ func TestAProgramIsAMeter(t *testing.T) {
 		t.Errorf("it is %s with %g W", m.Name(), m.Watts())
 	}
 	opened := time.Now()
-	first, err := m.Joules()
+	first, err := m.Joules(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(200 * time.Millisecond)
-	second, err := m.Joules()
+	second, err := m.Joules(time.Now())
 	if least, most := 100*0.19, 100*time.Since(began).Seconds(); err != nil || second-first < least || second > most {
 		t.Errorf("%g J after %v, then %g J, %v", first, opened.Sub(began), second, err)
 	}
@@ -73,7 +73,7 @@ func TestAMeterThatEndsIsAnError(t *testing.T) {
 	}
 	defer m.Close()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := m.Joules(); err != nil {
+		if _, err := m.Joules(time.Now()); err != nil {
 			if !strings.Contains(err.Error(), "exit status 7") {
 				t.Errorf("it says %v", err)
 			}

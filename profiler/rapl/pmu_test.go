@@ -2,6 +2,7 @@ package rapl
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/profiler/proctest"
@@ -21,12 +22,12 @@ func TestPowerPMU(t *testing.T) {
 		t.Skipf("this user may not count for a whole CPU: %v", err)
 	}
 	defer counter.Close()
-	before, err := counter.Joules()
+	before, err := counter.Joules(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for after := before; after <= before; {
-		if after, err = counter.Joules(); err != nil {
+		if after, err = counter.Joules(time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tandem-tune/tandem/profiler/proc"
 )
@@ -57,8 +58,8 @@ func Open(h proc.Host) (*Counter, error) {
 	return counter, nil
 }
 
-// Joules is what was used since Open.
-func (c *Counter) Joules() (float64, error) {
+// Joules is what was used since Open until now, which is what it is asked for.
+func (c *Counter) Joules(time.Time) (float64, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	sum := 0.0

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/trial/series"
 	"github.com/tandem-tune/tandem/workers/agent"
@@ -13,8 +14,8 @@ import (
 // plug is a power meter that always says the same.
 type plug struct{}
 
-func (plug) Name() string             { return "plug" }
-func (plug) Joules() (float64, error) { return 0, nil }
+func (plug) Name() string                      { return "plug" }
+func (plug) Joules(time.Time) (float64, error) { return 0, nil }
 
 // TestSamplesAreSentWhileTheCommandRuns lets a command run until its samples are there,
 // and one that is not profiled run beside it.

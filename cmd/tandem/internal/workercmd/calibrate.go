@@ -69,14 +69,14 @@ func calibratePower(ctx context.Context, source string, span time.Duration, out 
 
 // readPower keeps so many cores busy for a while, and reads what that takes.
 func readPower(ctx context.Context, meter *power.Meter, cores int, span time.Duration) (one power.Reading, err error) {
-	before, err := meter.Joules()
+	began := time.Now()
+	before, err := meter.Joules(began)
 	if err != nil {
 		return one, err
 	}
 	working, stop := context.WithTimeout(ctx, span)
 	defer stop()
 	var busy sync.WaitGroup
-	began := time.Now()
 	used, all := proc.MachineSeconds(proc.NewHost(""))
 	for range cores {
 		busy.Go(func() {
@@ -88,9 +88,10 @@ func readPower(ctx context.Context, meter *power.Meter, cores int, span time.Dur
 		})
 	}
 	<-working.Done()
-	after, failed := meter.Joules()
+	ended := time.Now()
+	after, failed := meter.Joules(ended)
 	usedNow, allNow := proc.MachineSeconds(proc.NewHost(""))
-	seconds := time.Since(began).Seconds()
+	seconds := ended.Sub(began).Seconds()
 	busy.Wait()
 	if err := errors.Join(ctx.Err(), failed); err != nil {
 		return one, err
