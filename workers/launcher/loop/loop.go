@@ -42,6 +42,8 @@ type Loop struct {
 	Every    time.Duration
 	DryRun   bool
 	Out      io.Writer
+	// wanted is how many trials each study wanted at the last look.
+	wanted map[string]int
 	// said is what was said last of each job or subject: only news are said.
 	said map[string]string
 }
@@ -88,6 +90,28 @@ func (l *Loop) Tick(ctx context.Context) error {
 		return errors.Join(failed, err)
 	}
 	return errors.Join(failed, l.report(ctx, plan.Notes, nil))
+}
+
+// asks is how often the server alone is asked between two looks.
+const asks = 2 * time.Second
+
+// Wait returns when it is time for the next look: after Every, or as soon as a study wants
+// more trials than at the last one. The engine is not asked: that costs its site something.
+func (l *Loop) Wait(ctx context.Context) {
+	next := time.After(l.Every)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next:
+			return
+		case <-time.After(asks):
+		}
+		now, err := l.Server.PoolWanted(ctx)
+		if err == nil && slices.ContainsFunc(now.Studies, func(one crew.WantedStudy) bool { return one.Trials > l.wanted[one.StudyID] }) {
+			return
+		} // the next look says what is wrong
+	}
 }
 
 // place gives an order to the engine. If it fails, other shapes may be had.
@@ -154,7 +178,9 @@ func (l *Loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]str
 	if err != nil {
 		return seen, nil, err
 	}
+	l.wanted = map[string]int{}
 	for _, one := range wanted.Studies {
+		l.wanted[one.StudyID] = one.Trials
 		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, StudyID: one.StudyID, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30)})
 	}
 	ids = map[string]string{}

@@ -149,7 +149,7 @@ func (f *flags) flagged(command *cobra.Command) *cobra.Command {
 	own.StringVar(&f.logs, "logs", "", "folder for the jobs' output and tokens, on a disk that all nodes have (default: ~/.tandem/jobs)")
 	own.BoolVar(&f.dryRun, "dry-run", false, "say once what would be done, and do nothing")
 	own.BoolVar(&f.once, "once", false, "act once, for cron")
-	own.DurationVar(&f.every, "every", 10*time.Second, "how often to look: 1s at least")
+	own.DurationVar(&f.every, "every", 10*time.Second, "how often to look at least: 1s or more; it looks within seconds when a study wants more")
 	own.DurationVar(&f.idle, "idle", 5*time.Minute, "after how long without a trial a worker leaves")
 	return command
 }
@@ -236,10 +236,8 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 
 // run works until the context ends. What does not answer is asked again.
 func run(ctx context.Context, l *loop.Loop) error {
-	l.Say("start", "looking every %v; Ctrl-C ends this and leaves the workers", l.Every)
-	ticker := time.NewTicker(l.Every)
-	defer ticker.Stop()
-	for {
+	l.Say("start", "looking every %v, and when a study wants more; Ctrl-C ends this and leaves the workers", l.Every)
+	for ctx.Err() == nil {
 		err := l.Tick(ctx)
 		code := term.ExitCode(ctx, err)
 		if ctx.Err() == nil && err != nil {
@@ -250,12 +248,9 @@ func run(ctx context.Context, l *loop.Loop) error {
 		} else {
 			l.Forget("trouble")
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+		l.Wait(ctx)
 	}
+	return nil
 }
 
 // worker is the command line of the workers.
