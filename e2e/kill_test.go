@@ -16,7 +16,7 @@ import (
 
 // site is a server on a fixed port, so that it can be killed and come back.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	listen string
 	data   string
 	args   []string
@@ -25,14 +25,14 @@ type site struct {
 	token  string
 }
 
-func newSite(t *testing.T, args ...string) *site {
+func newSite(t testing.TB, args ...string) *site {
 	t.Helper()
 	return newSiteIn(t, nil, args...)
 }
 
 // newSiteIn is newSite where the server and all commands are run by another
 // command, such as one that enters a namespace.
-func newSiteIn(t *testing.T, within []string, args ...string) *site {
+func newSiteIn(t testing.TB, within []string, args ...string) *site {
 	t.Helper()
 	s := &site{t: t, listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)), data: t.TempDir(), args: args, within: within}
 	s.start()
@@ -98,7 +98,7 @@ func (s *site) books(name string) export {
 }
 
 // until waits for a condition, which has five minutes to come true: its time is no measure.
-func until(t *testing.T, what string, condition func() bool) {
+func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -108,7 +108,7 @@ func TestAStudyLeavesDataOutOnlyWhileAnotherIsUrgent(t *testing.T) {
 
 // byHand is a worker that the test is.
 type byHand struct {
-	t      *testing.T
+	t      testing.TB
 	client *rest.Client
 	id     string
 }

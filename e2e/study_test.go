@@ -111,13 +111,13 @@ type outcome struct {
 }
 
 // cli runs tandem to its end.
-func cli(t *testing.T, environment []string, args ...string) outcome {
+func cli(t testing.TB, environment []string, args ...string) outcome {
 	t.Helper()
 	return cliBy(t, nil, environment, args...)
 }
 
 // cliBy is cli run by another command.
-func cliBy(t *testing.T, by, environment []string, args ...string) outcome {
+func cliBy(t testing.TB, by, environment []string, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -139,7 +139,7 @@ func cliBy(t *testing.T, by, environment []string, args ...string) outcome {
 
 // opened are the flags of a worker whose commands are in its sandbox and may use
 // the client of this repository, and keep their ledgers.
-func opened(t *testing.T) []string {
+func opened(t testing.TB) []string {
 	t.Helper()
 	client, err := filepath.Abs("../clients/python")
 	if err != nil {
@@ -149,7 +149,7 @@ func opened(t *testing.T) []string {
 }
 
 // ledgers is where the scripts of the test keep theirs.
-func ledgers(t *testing.T) string {
+func ledgers(t testing.TB) string {
 	t.Helper()
 	folder := filepath.Join(filepath.Dir(t.TempDir()), "ledgers")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -160,7 +160,7 @@ func ledgers(t *testing.T) string {
 
 // study is a study file in a folder of its own, with the script and its ledger.
 type study struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	file   string
 	ledger string
@@ -234,7 +234,7 @@ type result struct {
 	Recommendation protocol.Recommendation `json:"recommendation"`
 }
 
-func read[T any](t *testing.T, text string) T {
+func read[T any](t testing.TB, text string) T {
 	t.Helper()
 	var value T
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -253,7 +253,7 @@ type export struct {
 }
 
 // reports are the accepted reports of the history, by trial.
-func (e export) reports(t *testing.T) map[trial.ID][]trial.Report {
+func (e export) reports(t testing.TB) map[trial.ID][]trial.Report {
 	t.Helper()
 	list := map[trial.ID][]trial.Report{}
 	for _, event := range e.Events {
@@ -267,7 +267,7 @@ func (e export) reports(t *testing.T) map[trial.ID][]trial.Report {
 
 // checkBooks compares the server's books with the script's: every acknowledged
 // epoch is there, none counts twice.
-func checkBooks(t *testing.T, s study, books export) {
+func checkBooks(t testing.TB, s study, books export) {
 	t.Helper()
 	kept, reports := map[[3]int]int{}, books.reports(t)
 	for _, tr := range books.Trials {
@@ -290,7 +290,7 @@ func checkBooks(t *testing.T, s study, books export) {
 }
 
 // checkTrainedOnce makes sure that no epoch was trained twice, over all rungs.
-func checkTrainedOnce(t *testing.T, s study) {
+func checkTrainedOnce(t testing.TB, s study) {
 	t.Helper()
 	trained := map[[2]int]int{}
 	for _, e := range s.entries("trained") {

@@ -69,7 +69,7 @@ func init() { ports.Store(rand.Int64N(10000)) }
 // freePort is one that nobody listens on, below those that the kernel gives to
 // clients. No other test of this run gets it: between this and the server's start
 // nobody holds it.
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 20000 + int(ports.Add(1))%10000

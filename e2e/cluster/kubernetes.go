@@ -24,7 +24,7 @@ import (
 // The control plane is that which TANDEM_KUBERNETES names the folder of (see
 // e2e/kubernetes), and a double where it names none.
 type Kubernetes struct {
-	t      *testing.T
+	t      testing.TB
 	folder string
 	// Config is a kubeconfig of the launcher, Namespace the only one that it may use.
 	Config, Namespace string
@@ -59,7 +59,7 @@ contexts: [{name: here, context: {cluster: here, user: me, namespace: %q}}]
 
 // StartKubernetes starts one that ends with the test. The paths of images are where it
 // says on this machine.
-func StartKubernetes(t *testing.T, inPlace map[string]string) *Kubernetes {
+func StartKubernetes(t testing.TB, inPlace map[string]string) *Kubernetes {
 	t.Helper()
 	k := &Kubernetes{t: t, folder: t.TempDir()}
 	k.Config = filepath.Join(k.folder, "kubeconfig")

@@ -20,7 +20,7 @@ import (
 // and urgent, for which they do. Both have the nodes n1 and n2. Each node claims four GPUs
 // that are not there.
 type Slurm struct {
-	t *testing.T
+	t testing.TB
 	// Folder holds all of it; State is where the controller keeps what it knows.
 	Folder, State string
 	// Environment is what its commands need.
@@ -63,7 +63,7 @@ PartitionName=urgent Nodes=n1,n2 PriorityTier=10 PreemptMode=OFF State=UP
 
 // StartSlurm starts a cluster that ends with the test. It skips the test where Slurm is
 // not installed.
-func StartSlurm(t *testing.T) *Slurm {
+func StartSlurm(t testing.TB) *Slurm {
 	t.Helper()
 	for _, program := range []string{"munged", "slurmctld", "slurmd", "srun"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -177,7 +177,7 @@ func (s *Slurm) stop() {
 }
 
 // freePorts are ports that nobody listens on.
-func freePorts(t *testing.T, count int) (ports []string) {
+func freePorts(t testing.TB, count int) (ports []string) {
 	t.Helper()
 	for range count {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
