@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // sleeper takes 4 ms and 1 ms a sample.
@@ -37,13 +37,13 @@ func TestComparisonMeasuresWhatItSimulates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		times := serving.Poisson{Rate: 300}.Times(600, 2)
-		for _, policy := range []serving.Policy{serving.Greedy(16), serving.Fixed(8), {MaxBatch: 4, WaitSeconds: 0.003}} {
+		times := batching.Poisson{Rate: 300}.Times(600, 2)
+		for _, policy := range []batching.Policy{batching.Greedy(16), batching.Fixed(8), {MaxBatch: 4, WaitSeconds: 0.003}} {
 			got, err := trial(sleeper{}, policy, times)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := serving.Simulate(serving.Server{Curve: curve}, policy, serving.Run{Arrivals: serving.Recorded{Seconds: times}})
+			want, err := batching.Simulate(batching.Server{Curve: curve}, policy, batching.Run{Arrivals: batching.Recorded{Seconds: times}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"text/tabwriter"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // compare measures the curve, and then the policies at each rate.
@@ -16,12 +16,12 @@ func compare(out io.Writer, with runner, p plan) error {
 	if err != nil {
 		return err
 	}
-	server := serving.Server{Curve: curve}
-	fmt.Fprintf(out, "Capacity: %.1f samples/s; single samples sustain %.1f/s\n", server.Capacity(), server.Sustains(serving.Single()))
+	server := batching.Server{Curve: curve}
+	fmt.Fprintf(out, "Capacity: %.1f samples/s; single samples sustain %.1f/s\n", server.Capacity(), server.Sustains(batching.Single()))
 	for i, share := range p.shares {
 		rate := share * server.Capacity()
-		run := serving.Run{Arrivals: serving.Poisson{Rate: rate}, Requests: 50_000, Seed: p.seed + uint64(i)}
-		choice, err := serving.Choose(server, serving.Goal{Objective: serving.MeanResponse}, run)
+		run := batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 50_000, Seed: p.seed + uint64(i)}
+		choice, err := batching.Choose(server, batching.Goal{Objective: batching.MeanResponse}, run)
 		if err != nil {
 			return err
 		}
@@ -35,18 +35,18 @@ func compare(out io.Writer, with runner, p plan) error {
 }
 
 // contestants are the choice, first, and what it is compared with.
-func contestants(server serving.Server, chosen serving.Policy, sizes []int) []serving.Policy {
-	policies := []serving.Policy{chosen}
-	add := func(policy serving.Policy) {
+func contestants(server batching.Server, chosen batching.Policy, sizes []int) []batching.Policy {
+	policies := []batching.Policy{chosen}
+	add := func(policy batching.Policy) {
 		if policy != chosen {
 			policies = append(policies, policy)
 		}
 	}
-	add(serving.Single())
-	add(serving.Greedy(server.Curve.Largest()))
+	add(batching.Single())
+	add(batching.Greedy(server.Curve.Largest()))
 	for _, size := range sizes {
 		if size > 1 {
-			add(serving.Fixed(size))
+			add(batching.Fixed(size))
 		}
 	}
 	return policies
@@ -55,14 +55,14 @@ func contestants(server serving.Server, chosen serving.Policy, sizes []int) []se
 // contest is one rate.
 type contest struct {
 	with   runner
-	server serving.Server
+	server batching.Server
 	rate   float64
 	seed   uint64
 }
 
 // compareAt plays the policies at one rate: in each repetition all of them meet
 // the same arrivals, in random order.
-func (p plan) compareAt(out io.Writer, c contest, policies []serving.Policy) error {
+func (p plan) compareAt(out io.Writer, c contest, policies []batching.Policy) error {
 	means := make([][]float64, len(policies))
 	predicted := make([]float64, len(policies))
 	random := rand.New(rand.NewPCG(c.seed, 7))
@@ -70,7 +70,7 @@ func (p plan) compareAt(out io.Writer, c contest, policies []serving.Policy) err
 		// Full batches to the end, for sizes that divide the largest.
 		largest := c.server.Curve.Largest()
 		requests := (int(c.rate*p.length.Seconds())/largest + 1) * largest
-		times := serving.Poisson{Rate: c.rate}.Times(requests, c.seed+uint64(repetition))
+		times := batching.Poisson{Rate: c.rate}.Times(requests, c.seed+uint64(repetition))
 		for _, i := range random.Perm(len(policies)) {
 			if c.rate >= c.server.Sustains(policies[i]) {
 				continue
@@ -80,7 +80,7 @@ func (p plan) compareAt(out io.Writer, c contest, policies []serving.Policy) err
 				return err
 			}
 			means[i] = append(means[i], mean)
-			result, err := serving.Simulate(c.server, policies[i], serving.Run{Arrivals: serving.Recorded{Seconds: times}, Seed: p.seed})
+			result, err := batching.Simulate(c.server, policies[i], batching.Run{Arrivals: batching.Recorded{Seconds: times}, Seed: p.seed})
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (p plan) compareAt(out io.Writer, c contest, policies []serving.Policy) err
 	return printContest(out, policies, means, predicted)
 }
 
-func printContest(out io.Writer, policies []serving.Policy, means [][]float64, predicted []float64) error {
+func printContest(out io.Writer, policies []batching.Policy, means [][]float64, predicted []float64) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "POLICY\tMEAN RESPONSE\tSIMULATED\tAGAINST THE CHOICE (95%)")
 	for i, policy := range policies {

@@ -6,31 +6,31 @@ import (
 	"math"
 	"time"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // measured is the latency curve of the runner. The sizes take turns, so that
 // what disturbs the machine disturbs all of them.
-func measured(out io.Writer, with runner, sizes []int) (serving.Curve, error) {
+func measured(out io.Writer, with runner, sizes []int) (batching.Curve, error) {
 	const rounds = 50
 	seconds := make(map[int][]float64)
 	for round := range rounds + 3 {
 		for _, size := range sizes {
 			began := time.Now()
 			if err := with.infer(size); err != nil {
-				return serving.Curve{}, err
+				return batching.Curve{}, err
 			}
 			if round >= 3 { // the first ones warm up
 				seconds[size] = append(seconds[size], time.Since(began).Seconds())
 			}
 		}
 	}
-	var points []serving.Point
+	var points []batching.Point
 	for _, size := range sizes {
 		mean, deviation := meanAndDeviation(seconds[size])
-		points = append(points, serving.Point{Batch: size, Seconds: mean, Deviation: deviation})
+		points = append(points, batching.Point{Batch: size, Seconds: mean, Deviation: deviation})
 	}
-	curve, err := serving.NewCurve(points)
+	curve, err := batching.NewCurve(points)
 	if err != nil {
 		return curve, err
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/gather"
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // gathered hands batches to the runner.
@@ -16,7 +16,7 @@ func (g gathered) Run(batch []int) error { return g.with.infer(len(batch)) }
 
 // trial lets requests come at the times, in seconds from its start, and returns
 // the mean of their response times.
-func trial(with runner, policy serving.Policy, times []float64) (float64, error) {
+func trial(with runner, policy batching.Policy, times []float64) (float64, error) {
 	g, err := gather.New(gather.Settings{Policy: policy, MostWaiting: len(times) + policy.MaxBatch}, gathered{with})
 	if err != nil {
 		return 0, err

@@ -8,7 +8,7 @@
 //	go run ./bench/edgetune/batching -simulate                      # the tables of docs/benchmarks/edgetune.md, seconds
 //
 // First the latency curve is measured. Then, for each rate (a share of what the
-// curve says any policy sustains), bench/edgetune/serving chooses a policy, and single
+// curve says any policy sustains), inference_emu/batching chooses a policy, and single
 // samples, greedy batches, fixed batches of each measured size and the choice
 // meet the same arrivals, several times, in an order that changes. Response
 // times count from when a request was to come, so a late generator is no

@@ -6,19 +6,19 @@ import (
 	"math/rand/v2"
 	"text/tabwriter"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
 // example is a curve for the simulated tables.
 type example struct {
 	name   string
-	points []serving.Point
+	points []batching.Point
 }
 
 func examples() []example {
 	return []example{
-		{"a small CNN, measured with ONNX Runtime on 1 thread (medians)", []serving.Point{{Batch: 1, Seconds: 0.00024}, {Batch: 8, Seconds: 0.00184}, {Batch: 64, Seconds: 0.0146}}},
-		{"made up: 5.2 ms for each inference and 0.75 ms for each sample", []serving.Point{{Batch: 1, Seconds: 0.00595}, {Batch: 32, Seconds: 0.0292}}},
+		{"a small CNN, measured with ONNX Runtime on 1 thread (medians)", []batching.Point{{Batch: 1, Seconds: 0.00024}, {Batch: 8, Seconds: 0.00184}, {Batch: 64, Seconds: 0.0146}}},
+		{"made up: 5.2 ms for each inference and 0.75 ms for each sample", []batching.Point{{Batch: 1, Seconds: 0.00595}, {Batch: 32, Seconds: 0.0292}}},
 	}
 }
 
@@ -26,25 +26,25 @@ func examples() []example {
 // requests.
 func simulated(out io.Writer, requests int, seed uint64) error {
 	for _, one := range examples() {
-		curve, err := serving.NewCurve(one.points)
+		curve, err := batching.NewCurve(one.points)
 		if err != nil {
 			return err
 		}
-		server := serving.Server{Curve: curve}
-		fmt.Fprintf(out, "\nThe curve is %s; capacity %.0f samples/s; single samples sustain %.0f/s\n", one.name, server.Capacity(), server.Sustains(serving.Single()))
+		server := batching.Server{Curve: curve}
+		fmt.Fprintf(out, "\nThe curve is %s; capacity %.0f samples/s; single samples sustain %.0f/s\n", one.name, server.Capacity(), server.Sustains(batching.Single()))
 		for _, load := range []struct {
 			name     string
 			shares   []float64
-			arrivals func(rate float64) serving.Arrivals
+			arrivals func(rate float64) batching.Arrivals
 		}{
-			{"requests that come independently", []float64{0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95}, func(rate float64) serving.Arrivals { return serving.Poisson{Rate: rate} }},
-			{"bursts: four times the rate for half a second after 4.5 s, on average", []float64{0.2, 0.5, 0.7}, func(rate float64) serving.Arrivals { return bursts(rate, requests, seed) }},
+			{"requests that come independently", []float64{0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95}, func(rate float64) batching.Arrivals { return batching.Poisson{Rate: rate} }},
+			{"bursts: four times the rate for half a second after 4.5 s, on average", []float64{0.2, 0.5, 0.7}, func(rate float64) batching.Arrivals { return bursts(rate, requests, seed) }},
 		} {
 			fmt.Fprintf(out, "%s\n", load.name)
 			w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "RATE\tCHOSEN\tMEAN\tP99\tSINGLE\tGREEDY\tBEST FIXED OF ALL SIZES\tBEST OF ALL")
 			for _, share := range load.shares {
-				if err := simulatedAt(w, server, serving.Run{Arrivals: load.arrivals(share * server.Capacity()), Requests: requests, Seed: seed}); err != nil {
+				if err := simulatedAt(w, server, batching.Run{Arrivals: load.arrivals(share * server.Capacity()), Requests: requests, Seed: seed}); err != nil {
 					return err
 				}
 			}
@@ -57,7 +57,7 @@ func simulated(out io.Writer, requests int, seed uint64) error {
 }
 
 // bursts are arrivals of which four times as many come in bursts as between them.
-func bursts(rate float64, requests int, seed uint64) serving.Recorded {
+func bursts(rate float64, requests int, seed uint64) batching.Recorded {
 	const calmSeconds, burstSeconds, factor = 4.5, 0.5, 4
 	random := rand.New(rand.NewPCG(seed, 5))
 	calm := rate * (calmSeconds + burstSeconds) / (calmSeconds + factor*burstSeconds)
@@ -72,42 +72,42 @@ func bursts(rate float64, requests int, seed uint64) serving.Recorded {
 		}
 		clock = end
 	}
-	return serving.Recorded{Seconds: times}
+	return batching.Recorded{Seconds: times}
 }
 
 // all are policies of many sizes, with and without waiting.
-func all(curve serving.Curve) []serving.Policy {
-	policies := []serving.Policy{serving.Single()}
+func all(curve batching.Curve) []batching.Policy {
+	policies := []batching.Policy{batching.Single()}
 	for size := 2; size <= curve.Largest(); size = max(size+1, size*4/3) {
-		policies = append(policies, serving.Fixed(size))
+		policies = append(policies, batching.Fixed(size))
 		for _, wait := range []float64{0, 0.25 * curve.At(1).Seconds, curve.At(1).Seconds, 0.25 * curve.At(size).Seconds, 0.5 * curve.At(size).Seconds} {
-			policies = append(policies, serving.Policy{MaxBatch: size, WaitSeconds: wait})
+			policies = append(policies, batching.Policy{MaxBatch: size, WaitSeconds: wait})
 		}
 	}
 	return policies
 }
 
-func simulatedAt(w io.Writer, server serving.Server, run serving.Run) error {
-	choice, err := serving.Choose(server, serving.Goal{Objective: serving.MeanResponse}, run)
+func simulatedAt(w io.Writer, server batching.Server, run batching.Run) error {
+	choice, err := batching.Choose(server, batching.Goal{Objective: batching.MeanResponse}, run)
 	if err != nil {
 		return err
 	}
-	policies := []serving.Policy{serving.Single(), serving.Greedy(server.Curve.Largest())}
+	policies := []batching.Policy{batching.Single(), batching.Greedy(server.Curve.Largest())}
 	for size := 2; size <= server.Curve.Largest(); size++ {
-		policies = append(policies, serving.Fixed(size))
+		policies = append(policies, batching.Fixed(size))
 	}
-	results, err := serving.Compare(server, policies, run)
+	results, err := batching.Compare(server, policies, run)
 	if err != nil {
 		return err
 	}
-	shown := func(result serving.Result) string {
+	shown := func(result batching.Result) string {
 		if result.Overloaded {
 			return "overloaded"
 		}
 		return fmt.Sprintf("%.3f ms", result.Mean.Value*1000)
 	}
 	best := least(results[2:])
-	others, err := serving.Compare(server, append(all(server.Curve), choice.Result.Policy), run)
+	others, err := batching.Compare(server, append(all(server.Curve), choice.Result.Policy), run)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func simulatedAt(w io.Writer, server serving.Server, run serving.Run) error {
 }
 
 // least is the result with the least mean of those that keep up.
-func least(results []serving.Result) serving.Result {
-	var best serving.Result
+func least(results []batching.Result) batching.Result {
+	var best batching.Result
 	for _, result := range results {
 		if !result.Overloaded && (best.Policy.MaxBatch == 0 || result.Mean.Value < best.Mean.Value) {
 			best = result

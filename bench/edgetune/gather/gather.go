@@ -1,5 +1,5 @@
 // Package gather puts requests together while they come: it is the server's
-// side of a policy of bench/edgetune/serving, by the same rule that is simulated there.
+// side of a policy of inference_emu/batching, by the same rule that is simulated there.
 package gather
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -20,7 +20,7 @@ type Runner[Request any] interface {
 
 // Settings of a gatherer.
 type Settings struct {
-	Policy serving.Policy
+	Policy batching.Policy
 	// Instances is how many batches may be run at the same time; 0 is 1.
 	Instances int
 	// MostWaiting is how many requests may wait; more are turned away. 0 is

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/bench/edgetune/gather"
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -70,14 +70,14 @@ func tenMilliseconds(int) float64 { return 0.010 }
 func TestBatchesLeaveByThePolicy(t *testing.T) {
 	times := []float64{0, 0.001, 0.002, 0.003, 0.030, 0.031}
 	for name, one := range map[string]struct {
-		policy serving.Policy
+		policy batching.Policy
 		want   []string
 	}{
-		"single":  {serving.Single(), []string{"[0] at 0s", "[1] at 10ms", "[2] at 20ms", "[3] at 30ms", "[4] at 40ms", "[5] at 50ms"}},
-		"greedy":  {serving.Greedy(8), []string{"[0] at 0s", "[1 2 3] at 10ms", "[4] at 30ms", "[5] at 40ms"}},
-		"at most": {serving.Greedy(2), []string{"[0] at 0s", "[1 2] at 10ms", "[3] at 20ms", "[4] at 30ms", "[5] at 40ms"}},
-		"wait":    {serving.Policy{MaxBatch: 3, WaitSeconds: 0.005}, []string{"[0 1 2] at 2ms", "[3] at 12ms", "[4 5] at 35ms"}},
-		"fixed":   {serving.Fixed(4), []string{"[0 1 2 3] at 3ms", "[4 5] at 31ms"}}, // the last two when it is closed
+		"single":  {batching.Single(), []string{"[0] at 0s", "[1] at 10ms", "[2] at 20ms", "[3] at 30ms", "[4] at 40ms", "[5] at 50ms"}},
+		"greedy":  {batching.Greedy(8), []string{"[0] at 0s", "[1 2 3] at 10ms", "[4] at 30ms", "[5] at 40ms"}},
+		"at most": {batching.Greedy(2), []string{"[0] at 0s", "[1 2] at 10ms", "[3] at 20ms", "[4] at 30ms", "[5] at 40ms"}},
+		"wait":    {batching.Policy{MaxBatch: 3, WaitSeconds: 0.005}, []string{"[0 1 2] at 2ms", "[3] at 12ms", "[4 5] at 35ms"}},
+		"fixed":   {batching.Fixed(4), []string{"[0 1 2 3] at 3ms", "[4 5] at 31ms"}}, // the last two when it is closed
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestBatchesLeaveByThePolicy(t *testing.T) {
 func TestTwoInstancesRunAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := &sleeper{seconds: tenMilliseconds}
-		served(t, gather.Settings{Policy: serving.Greedy(4), Instances: 2}, runner, []float64{0, 0.001, 0.002, 0.003})
+		served(t, gather.Settings{Policy: batching.Greedy(4), Instances: 2}, runner, []float64{0, 0.001, 0.002, 0.003})
 		want := []string{"[0] at 0s", "[1] at 1ms", "[2 3] at 10ms"}
 		if !slices.Equal(runner.batches, want) {
 			t.Errorf("batches %q, want %q", runner.batches, want)
@@ -104,18 +104,18 @@ func TestTwoInstancesRunAtTheSameTime(t *testing.T) {
 
 // The real thing and the simulation answer every request at the same time.
 func TestItDoesWhatTheSimulationDoes(t *testing.T) {
-	curve, err := serving.NewCurve([]serving.Point{{Batch: 1, Seconds: 0.010}, {Batch: 8, Seconds: 0.024}})
+	curve, err := batching.NewCurve([]batching.Point{{Batch: 1, Seconds: 0.010}, {Batch: 8, Seconds: 0.024}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	times := serving.Poisson{Rate: 150}.Times(300, 5)
+	times := batching.Poisson{Rate: 150}.Times(300, 5)
 	for i := range times { // timers have nanoseconds
 		times[i] = math.Round(times[i]*1e6) / 1e6
 	}
-	for _, policy := range []serving.Policy{serving.Greedy(8), serving.Greedy(3), {MaxBatch: 8, WaitSeconds: 0.007}, serving.Fixed(5)} {
+	for _, policy := range []batching.Policy{batching.Greedy(8), batching.Greedy(3), {MaxBatch: 8, WaitSeconds: 0.007}, batching.Fixed(5)} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				want, err := serving.Simulate(serving.Server{Curve: curve}, policy, serving.Run{Arrivals: serving.Recorded{Seconds: times}})
+				want, err := batching.Simulate(batching.Server{Curve: curve}, policy, batching.Run{Arrivals: batching.Recorded{Seconds: times}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -139,14 +139,14 @@ func TestItDoesWhatTheSimulationDoes(t *testing.T) {
 func TestErrorsReachEveryRequestOfTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := &sleeper{seconds: tenMilliseconds, fails: errors.New("out of memory")}
-		served(t, gather.Settings{Policy: serving.Fixed(2)}, runner, []float64{0, 0.001, 0.002})
+		served(t, gather.Settings{Policy: batching.Fixed(2)}, runner, []float64{0, 0.001, 0.002})
 	})
 }
 
 func TestRequestsThatGiveUpAreNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runner := &sleeper{seconds: tenMilliseconds, begin: time.Now()}
-		g, err := gather.New(gather.Settings{Policy: serving.Fixed(2), MostWaiting: 2}, runner)
+		g, err := gather.New(gather.Settings{Policy: batching.Fixed(2), MostWaiting: 2}, runner)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestRequestsThatGiveUpAreNotRun(t *testing.T) {
 
 func TestTooManyWaitingAreTurnedAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := gather.New(gather.Settings{Policy: serving.Single(), MostWaiting: 1}, &sleeper{seconds: tenMilliseconds, begin: time.Now()})
+		g, err := gather.New(gather.Settings{Policy: batching.Single(), MostWaiting: 1}, &sleeper{seconds: tenMilliseconds, begin: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}

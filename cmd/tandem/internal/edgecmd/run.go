@@ -48,7 +48,7 @@ Inputs are made up from what the model declares.`,
 		Example: `  tandem edge run model.onnx
   tandem edge run model.onnx --batch 1,8,32 --threads 1,2 --memory 512MiB
   tandem edge run text.onnx --dimension sequence=128 --int-range 30000
-  tandem edge run model.onnx --batch 1,2,4,8,16`,
+  tandem edge run model.onnx --batch 1,2,4,8,16 --json > curve.json`,
 		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
@@ -69,7 +69,7 @@ Inputs are made up from what the model declares.`,
 	set.DurationVar(&flags.job.Limits.Wall, "timeout", 0, "how long all may take together (0: twice the --seconds of each setting, and 10s for each and 30s)")
 	set.Float64Var(&flags.job.WattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
-	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
+	set.BoolVar(&flags.json, "json", false, "print JSON for scripts; its field curve is what \"tandem edge batch --curve\" reads")
 	return command
 }
 
@@ -93,9 +93,18 @@ func emulationProcessCommand() *cobra.Command {
 type edgeRun struct {
 	Model string `json:"model"`
 	emulator.Result
-	// Serve is how to serve requests that come one by one: with Threads threads, all
-	// that wait at once, up to Batch of them.
-	Serve emulator.Cell `json:"serve"`
+	// Curve is the time and energy of a run by batch size, with the number of
+	// threads that had the highest throughput.
+	Curve        []curvePoint `json:"curve"`
+	CurveThreads int          `json:"curve_threads"`
+}
+
+// curvePoint is the mean of the runs of a whole batch.
+type curvePoint struct {
+	Batch     int     `json:"batch"`
+	Seconds   float64 `json:"seconds"`
+	Joules    float64 `json:"joules"`
+	Deviation float64 `json:"deviation"`
 }
 
 func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
@@ -121,7 +130,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 		return whyNot(path, f.dimensions, failed)
 	}
 	answer := edgeRun{Model: path, Result: result}
-	answer.Serve = quickest(result.Cells).Cell
+	answer.Curve, answer.CurveThreads = curveOf(result.Cells)
 	if err := f.print(command.OutOrStdout(), answer); err != nil {
 		return err
 	}
@@ -163,9 +172,16 @@ func (f *edgeRunFlags) cells() []emulator.Cell {
 	return cells
 }
 
-// quickest is the measurement with the most samples a second.
-func quickest(cells []emulator.Measurement) emulator.Measurement {
-	return slices.MaxFunc(cells, func(a, b emulator.Measurement) int { return cmp.Compare(a.SamplesPerSecond, b.SamplesPerSecond) })
+// curveOf is the curve of the number of threads with the highest throughput.
+func curveOf(cells []emulator.Measurement) (curve []curvePoint, threads int) {
+	best := slices.MaxFunc(cells, func(a, b emulator.Measurement) int { return cmp.Compare(a.SamplesPerSecond, b.SamplesPerSecond) })
+	for _, m := range cells {
+		if m.Threads == best.Threads {
+			curve = append(curve, curvePoint{m.Batch, m.Latency.Mean, m.JoulesPerSample * float64(m.Batch), m.Latency.Deviation})
+		}
+	}
+	slices.SortFunc(curve, func(a, b curvePoint) int { return cmp.Compare(a.Batch, b.Batch) })
+	return curve, best.Threads
 }
 
 // byteSize is a flag such as 512MiB.

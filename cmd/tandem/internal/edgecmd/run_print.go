@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,9 +56,6 @@ func edgeRunNotes(answer edgeRun) []string {
 		"Energy: " + first.EnergyMethod + ".",
 		fmt.Sprintf("MEMORY is the peak beyond the %.1f MiB of the loaded library, of at most %s.", float64(e.LibraryBytes)/(1<<20), byteSize(e.MemoryLimitBytes)),
 	}
-	if best := quickest(answer.Cells); best.Batch > 1 {
-		notes = append(notes, fmt.Sprintf("Serving: take all requests that wait at once, up to %d, with %s: at most %.5g samples/s%s.", best.Batch, format.Count(best.Threads, "thread"), best.SamplesPerSecond, oneByOne(answer.Cells)))
-	}
 	for _, assumed := range first.Assumed {
 		notes = append(notes, "Note: "+assumed+": --dimension sets it.")
 	}
@@ -77,15 +73,6 @@ func edgeRunNotes(answer edgeRun) []string {
 		notes = append(notes, fmt.Sprintf("Note: other work took a core from the model %s: times may be too long.", format.Count(int(preempted), "time")))
 	}
 	return append(notes, "Held by: "+shownLayers(e.Layers))
-}
-
-// oneByOne is how many requests a second are served without batches, if that was measured.
-func oneByOne(cells []emulator.Measurement) string {
-	single := slices.DeleteFunc(slices.Clone(cells), func(m emulator.Measurement) bool { return m.Batch > 1 })
-	if len(single) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", one by one %.5g", quickest(single).SamplesPerSecond)
 }
 
 func shownFrequency(f emulator.Frequency) string {

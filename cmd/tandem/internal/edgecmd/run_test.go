@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -65,29 +64,25 @@ func TestEdgeRunAsJSON(t *testing.T) {
 	if len(got.Cells) != 4 {
 		t.Errorf("two batch sizes with two numbers of threads, got %d cells", len(got.Cells))
 	}
-	at := slices.IndexFunc(got.Cells, func(m emulator.Measurement) bool { return m.Cell == got.Serve })
+	if len(got.Curve) != 2 || got.Curve[0].Batch != 1 || got.Curve[1].Batch != 4 {
+		t.Fatalf("a curve over batch sizes begins with the smallest: %+v", got.Curve)
+	}
 	for _, m := range got.Cells {
-		if at < 0 || m.SamplesPerSecond > got.Cells[at].SamplesPerSecond {
-			t.Errorf("%+v is served, and %+v has more samples a second", got.Serve, m)
+		for _, point := range got.Curve {
+			if m.Threads == got.CurveThreads && m.Batch == point.Batch && (m.Latency.Mean != point.Seconds || m.JoulesPerSample*float64(m.Batch) != point.Joules) {
+				t.Errorf("%+v is not the mean run of %+v", point, m)
+			}
 		}
 	}
 	if strings.Count(stderr.String(), " a run\n") != 4 {
 		t.Errorf("progress: %s", &stderr)
 	}
-}
-
-func TestEdgeRunSaysHowToServe(t *testing.T) {
-	cells := []emulator.Measurement{
-		{Cell: emulator.Cell{Batch: 1, Threads: 1}, SamplesPerSecond: 100}, {Cell: emulator.Cell{Batch: 8, Threads: 2}, SamplesPerSecond: 300}, {Cell: emulator.Cell{Batch: 16, Threads: 2}, SamplesPerSecond: 290},
+	path := filepath.Join(t.TempDir(), "curve.json")
+	if err := os.WriteFile(path, stdout.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	said := func(cells []emulator.Measurement) string {
-		return strings.Join(edgeRunNotes(edgeRun{Result: emulator.Result{Cells: cells}}), "\n")
-	}
-	if notes := said(cells); !strings.Contains(notes, "Serving: take all requests that wait at once, up to 8, with 2 threads: at most 300 samples/s, one by one 100.") {
-		t.Errorf("the notes are\n%s", notes)
-	}
-	if notes := said(cells[:1]); strings.Contains(notes, "Serving:") {
-		t.Errorf("of single samples nothing is to be put together:\n%s", notes)
+	if code := execute(t, []string{"edge", "batch", "--curve", path, "--rate", "10/s", "--requests", "2000"}, &stdout, &stderr); code != term.ExitOK {
+		t.Errorf("its curve is refused: %s", &stderr)
 	}
 }
 

@@ -1,16 +1,16 @@
-package serving_test
+package batching_test
 
 import (
 	"fmt"
 	"math"
 	"testing"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
-func curveOf(t testing.TB, points ...serving.Point) serving.Curve {
+func curveOf(t testing.TB, points ...batching.Point) batching.Curve {
 	t.Helper()
-	curve, err := serving.NewCurve(points)
+	curve, err := batching.NewCurve(points)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +25,9 @@ func within(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
-func simulated(t *testing.T, server serving.Server, policy serving.Policy, run serving.Run) serving.Result {
+func simulated(t *testing.T, server batching.Server, policy batching.Policy, run batching.Run) batching.Result {
 	t.Helper()
-	result, err := serving.Simulate(server, policy, run)
+	result, err := batching.Simulate(server, policy, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +43,14 @@ func TestSingleSamplesFollowPollaczekKhinchine(t *testing.T) {
 				const seconds = 0.01
 				rate := utilization / seconds
 				want := seconds + rate*(seconds*seconds+deviation*deviation)/2/(1-utilization)
-				server := serving.Server{Curve: curveOf(t, serving.Point{Batch: 1, Seconds: seconds, Deviation: deviation})}
-				exact, err := serving.Expect(server, serving.Single(), rate)
+				server := batching.Server{Curve: curveOf(t, batching.Point{Batch: 1, Seconds: seconds, Deviation: deviation})}
+				exact, err := batching.Expect(server, batching.Single(), rate)
 				if err != nil {
 					t.Fatal(err)
 				}
 				within(t, "exact mean response", exact.MeanResponse, want, 1e-6)
 				within(t, "exact utilization", exact.Utilization, utilization, 1e-6)
-				result := simulated(t, server, serving.Single(), serving.Run{Arrivals: serving.Poisson{Rate: rate}, Requests: 150_000, Seed: 3})
+				result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 150_000, Seed: 3})
 				if math.Abs(result.Mean.Value-want) > 2*result.Mean.HalfWidth {
 					t.Errorf("simulated mean response %g ± %g, theory says %g", result.Mean.Value, result.Mean.HalfWidth, want)
 				}
@@ -63,11 +63,11 @@ func TestSingleSamplesFollowPollaczekKhinchine(t *testing.T) {
 
 // In M/M/1 response times are exponential, so every percentile is known.
 func TestPercentilesOfExponentialService(t *testing.T) {
-	server := serving.Server{Curve: curveOf(t, serving.Point{Batch: 1, Seconds: 1, Deviation: 1})}
-	result := simulated(t, server, serving.Single(), serving.Run{Arrivals: serving.Poisson{Rate: 0.5}, Requests: 1_000_000, Seed: 8})
+	server := batching.Server{Curve: curveOf(t, batching.Point{Batch: 1, Seconds: 1, Deviation: 1})}
+	result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: 0.5}, Requests: 1_000_000, Seed: 8})
 	for _, one := range []struct {
 		rank float64
-		got  serving.Estimate
+		got  batching.Estimate
 	}{{0.5, result.P50}, {0.9, result.P90}, {0.99, result.P99}, {0.999, result.P999}} {
 		within(t, fmt.Sprintf("percentile %g", one.rank*100), one.got.Value, -2*math.Log(1-one.rank), 0.04)
 	}
@@ -76,28 +76,28 @@ func TestPercentilesOfExponentialService(t *testing.T) {
 // M/M/c has a closed answer too (Erlang's C formula); here two instances.
 func TestTwoInstancesFollowErlang(t *testing.T) {
 	const rate, utilization = 1.4, 0.7
-	server := serving.Server{Curve: curveOf(t, serving.Point{Batch: 1, Seconds: 1, Deviation: 1}), Instances: 2}
+	server := batching.Server{Curve: curveOf(t, batching.Point{Batch: 1, Seconds: 1, Deviation: 1}), Instances: 2}
 	want := 1 / (1 - utilization*utilization)
-	result := simulated(t, server, serving.Single(), serving.Run{Arrivals: serving.Poisson{Rate: rate}, Requests: 150_000, Seed: 5})
+	result := simulated(t, server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 150_000, Seed: 5})
 	within(t, "mean response", result.Mean.Value, want, 0.03)
 	within(t, "utilization", result.Utilization, utilization, 0.01)
 }
 
-var bulk = []serving.Point{{Batch: 1, Seconds: 0.010}, {Batch: 4, Seconds: 0.016}, {Batch: 16, Seconds: 0.040}}
+var bulk = []batching.Point{{Batch: 1, Seconds: 0.010}, {Batch: 4, Seconds: 0.016}, {Batch: 16, Seconds: 0.040}}
 
 func TestBulkServiceFollowsItsMarkovChain(t *testing.T) {
-	noisy := []serving.Point{{Batch: 1, Seconds: 0.010, Deviation: 0.004}, {Batch: 16, Seconds: 0.040, Deviation: 0.010}}
-	for _, points := range [][]serving.Point{bulk, noisy} {
-		server := serving.Server{Curve: curveOf(t, points...)}
-		for _, policy := range []serving.Policy{serving.Greedy(4), serving.Greedy(16), serving.Fixed(3), serving.Fixed(16)} {
+	noisy := []batching.Point{{Batch: 1, Seconds: 0.010, Deviation: 0.004}, {Batch: 16, Seconds: 0.040, Deviation: 0.010}}
+	for _, points := range [][]batching.Point{bulk, noisy} {
+		server := batching.Server{Curve: curveOf(t, points...)}
+		for _, policy := range []batching.Policy{batching.Greedy(4), batching.Greedy(16), batching.Fixed(3), batching.Fixed(16)} {
 			for _, share := range []float64{0.2, 0.6, 0.9} {
 				t.Run(fmt.Sprintf("%s deviation %g at %g", policy, points[0].Deviation, share), func(t *testing.T) {
 					rate := share * server.Sustains(policy)
-					exact, err := serving.Expect(server, policy, rate)
+					exact, err := batching.Expect(server, policy, rate)
 					if err != nil {
 						t.Fatal(err)
 					}
-					result := simulated(t, server, policy, serving.Run{Arrivals: serving.Poisson{Rate: rate}, Requests: 150_000, Seed: 11})
+					result := simulated(t, server, policy, batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 150_000, Seed: 11})
 					if math.Abs(result.Mean.Value-exact.MeanResponse) > 2.5*result.Mean.HalfWidth {
 						t.Errorf("simulated mean response %g ± %g, exact %g", result.Mean.Value, result.Mean.HalfWidth, exact.MeanResponse)
 					}
@@ -114,14 +114,14 @@ func TestBulkServiceFollowsItsMarkovChain(t *testing.T) {
 // E2/M/1, whose waiting time has a closed form.
 func TestFullBatchesOfTwoFollowErlangArrivals(t *testing.T) {
 	const seconds, rate = 1.0, 1.2
-	server := serving.Server{Curve: curveOf(t, serving.Point{Batch: 1, Seconds: seconds, Deviation: seconds}, serving.Point{Batch: 2, Seconds: seconds, Deviation: seconds})}
+	server := batching.Server{Curve: curveOf(t, batching.Point{Batch: 1, Seconds: seconds, Deviation: seconds}, batching.Point{Batch: 2, Seconds: seconds, Deviation: seconds})}
 	root := 0.5 // of s = (rate / (rate + (1-s)/seconds))^2
 	for range 200 {
 		root = math.Pow(rate/(rate+(1-root)/seconds), 2)
 	}
 	// A request waits for its partner half of the time one gap, then as E2/M/1.
 	want := 0.5/rate + seconds/(1-root)
-	exact, err := serving.Expect(server, serving.Fixed(2), rate)
+	exact, err := batching.Expect(server, batching.Fixed(2), rate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,34 +129,34 @@ func TestFullBatchesOfTwoFollowErlangArrivals(t *testing.T) {
 }
 
 func TestDeterministicQueueIsExact(t *testing.T) {
-	server := serving.Server{Curve: curveOf(t, serving.Point{Batch: 1, Seconds: 0.25, Joules: 2}, serving.Point{Batch: 4, Seconds: 0.5, Joules: 3}), IdleWatts: 1}
-	run := serving.Run{Arrivals: periodic(1, 4, 400)}
-	single := simulated(t, server, serving.Single(), run)
+	server := batching.Server{Curve: curveOf(t, batching.Point{Batch: 1, Seconds: 0.25, Joules: 2}, batching.Point{Batch: 4, Seconds: 0.5, Joules: 3}), IdleWatts: 1}
+	run := batching.Run{Arrivals: periodic(1, 4, 400)}
+	single := simulated(t, server, batching.Single(), run)
 	within(t, "mean of single samples", single.Mean.Value, (0.25+0.5+0.75+1)/4, 1e-12)
 	within(t, "utilization of single samples", single.Utilization, 1, 1e-12)
 	within(t, "joules of single samples", single.JoulesPerSample, 2, 1e-12)
-	batch := simulated(t, server, serving.Greedy(4), run)
+	batch := simulated(t, server, batching.Greedy(4), run)
 	within(t, "mean of batches of 4", batch.Mean.Value, 0.5, 1e-12)
 	within(t, "p99 of batches of 4", batch.P99.Value, 0.5, 1e-12)
 	within(t, "throughput", batch.Throughput, 400/99.5, 1e-12)
 	within(t, "joules of batches of 4", batch.JoulesPerSample, (100*3+(99.5-50)*1)/400, 1e-12)
 	run.Arrivals = periodic(0.99, 4, 400)
-	if result := simulated(t, server, serving.Single(), run); !result.Overloaded || result.Backlog == 0 {
+	if result := simulated(t, server, batching.Single(), run); !result.Overloaded || result.Backlog == 0 {
 		t.Errorf("4 samples of 0.25 s in every 0.99 s were said to be sustained: %+v", result)
 	}
 }
 
 func TestOverloadIsToldWithTheRateThatHolds(t *testing.T) {
-	server := serving.Server{Curve: curveOf(t, bulk...)}
-	run := serving.Run{Arrivals: serving.Poisson{Rate: 101}, Requests: 20_000, Seed: 1}
-	result := simulated(t, server, serving.Single(), run)
+	server := batching.Server{Curve: curveOf(t, bulk...)}
+	run := batching.Run{Arrivals: batching.Poisson{Rate: 101}, Requests: 20_000, Seed: 1}
+	result := simulated(t, server, batching.Single(), run)
 	if !result.Overloaded || math.Abs(result.SustainsPerSecond-100) > 1e-9 {
 		t.Errorf("overloaded %v, sustains %g; want true and 100", result.Overloaded, result.SustainsPerSecond)
 	}
-	if result := simulated(t, server, serving.Greedy(16), run); result.Overloaded {
+	if result := simulated(t, server, batching.Greedy(16), run); result.Overloaded {
 		t.Error("16 samples in 40 ms were said not to sustain 101/s")
 	}
-	if _, err := serving.Expect(server, serving.Single(), 100); err == nil {
+	if _, err := batching.Expect(server, batching.Single(), 100); err == nil {
 		t.Error("no error from theory at the rate where the queue grows for ever")
 	}
 	if got := server.Capacity(); math.Abs(got-400) > 1e-9 {

@@ -1,4 +1,4 @@
-package serving_test
+package batching_test
 
 import (
 	"math"
@@ -6,31 +6,31 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tandem-tune/tandem/bench/edgetune/serving"
+	"github.com/tandem-tune/tandem/inference_emu/batching"
 )
 
-func drawnCurve(t *rapid.T) serving.Curve {
-	points := []serving.Point{{Batch: 1, Seconds: rapid.Float64Range(0.001, 0.1).Draw(t, "seconds of 1")}}
+func drawnCurve(t *rapid.T) batching.Curve {
+	points := []batching.Point{{Batch: 1, Seconds: rapid.Float64Range(0.001, 0.1).Draw(t, "seconds of 1")}}
 	varies := rapid.Bool().Draw(t, "varies")
 	for n := rapid.IntRange(0, 4).Draw(t, "more points"); n > 0; n-- {
 		last := points[len(points)-1]
 		batch := last.Batch + rapid.IntRange(1, 12).Draw(t, "batch step")
-		points = append(points, serving.Point{Batch: batch, Seconds: last.Seconds * rapid.Float64Range(0.8, 4).Draw(t, "factor")})
+		points = append(points, batching.Point{Batch: batch, Seconds: last.Seconds * rapid.Float64Range(0.8, 4).Draw(t, "factor")})
 	}
 	for i := range points {
 		if varies {
 			points[i].Deviation = points[i].Seconds * rapid.Float64Range(0.05, 1.5).Draw(t, "relative deviation")
 		}
 	}
-	curve, err := serving.NewCurve(points)
+	curve, err := batching.NewCurve(points)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return curve
 }
 
-func drawnPolicy(t *rapid.T, curve serving.Curve) serving.Policy {
-	policy := serving.Policy{MaxBatch: rapid.IntRange(1, curve.Largest()).Draw(t, "max batch")}
+func drawnPolicy(t *rapid.T, curve batching.Curve) batching.Policy {
+	policy := batching.Policy{MaxBatch: rapid.IntRange(1, curve.Largest()).Draw(t, "max batch")}
 	switch rapid.IntRange(0, 2).Draw(t, "kind of policy") {
 	case 1:
 		policy.WaitSeconds = rapid.Float64Range(0, 0.3).Draw(t, "wait")
@@ -40,27 +40,27 @@ func drawnPolicy(t *rapid.T, curve serving.Curve) serving.Policy {
 	return policy
 }
 
-func drawnArrivals(t *rapid.T, capacity float64) serving.Arrivals {
+func drawnArrivals(t *rapid.T, capacity float64) batching.Arrivals {
 	rate := capacity * rapid.Float64Range(0.05, 1.3).Draw(t, "load")
 	switch rapid.IntRange(0, 2).Draw(t, "process") {
 	case 0:
-		return serving.Poisson{Rate: rate}
+		return batching.Poisson{Rate: rate}
 	case 1:
 		samples := rapid.IntRange(1, 20).Draw(t, "samples")
 		return periodic(float64(samples)/rate, samples, 600)
 	default:
-		times := serving.Poisson{Rate: rate}.Times(500, 7)
-		return serving.Recorded{Seconds: times}
+		times := batching.Poisson{Rate: rate}.Times(500, 7)
+		return batching.Recorded{Seconds: times}
 	}
 }
 
 // periodic is queries of so many samples at a fixed period.
-func periodic(period float64, samples, requests int) serving.Recorded {
+func periodic(period float64, samples, requests int) batching.Recorded {
 	var times []float64
 	for i := range requests {
 		times = append(times, float64(i/samples)*period)
 	}
-	return serving.Recorded{Seconds: times}
+	return batching.Recorded{Seconds: times}
 }
 
 // What must hold for every policy, curve and process: requests are answered
@@ -70,12 +70,12 @@ func periodic(period float64, samples, requests int) serving.Recorded {
 func TestSimulationKeepsItsBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		curve := drawnCurve(t)
-		server := serving.Server{Curve: curve, Instances: rapid.IntRange(1, 3).Draw(t, "instances")}
+		server := batching.Server{Curve: curve, Instances: rapid.IntRange(1, 3).Draw(t, "instances")}
 		policy := drawnPolicy(t, curve)
 		arrivals := drawnArrivals(t, server.Capacity())
-		var batches []serving.Dispatch
-		run := serving.Run{Arrivals: arrivals, Requests: 600, Seed: rapid.Uint64().Draw(t, "seed"), Observe: func(d serving.Dispatch) { batches = append(batches, d) }}
-		result, err := serving.Simulate(server, policy, run)
+		var batches []batching.Dispatch
+		run := batching.Run{Arrivals: arrivals, Requests: 600, Seed: rapid.Uint64().Draw(t, "seed"), Observe: func(d batching.Dispatch) { batches = append(batches, d) }}
+		result, err := batching.Simulate(server, policy, run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestSimulationKeepsItsBooks(t *testing.T) {
 
 // checkDeparture asks the rule itself: at the start of a batch it says to take
 // this many, and at any earlier moment with a free instance it said to wait.
-func checkDeparture(t *rapid.T, one serving.Dispatch, policy serving.Policy, times, free []float64) {
+func checkDeparture(t *rapid.T, one batching.Dispatch, policy batching.Policy, times, free []float64) {
 	waiting := 0
 	for i := one.First; i < len(times) && times[i] <= one.Start; i++ {
 		waiting++
@@ -139,7 +139,7 @@ func checkDeparture(t *rapid.T, one serving.Dispatch, policy serving.Policy, tim
 
 // checkLittle: the integral of the number of requests present, by events, is
 // the sum of their response times.
-func checkLittle(t *rapid.T, batches []serving.Dispatch, times []float64, last float64) {
+func checkLittle(t *rapid.T, batches []batching.Dispatch, times []float64, last float64) {
 	present, arrived, area, now, sum := 0, 0, 0.0, 0.0, 0.0
 	type end struct {
 		at   float64
@@ -188,17 +188,17 @@ func near(t *rapid.T, what string, got, want float64) {
 func TestSingleSamplesWaitLongerAtHigherRates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.Float64Range(0.001, 0.1).Draw(t, "seconds")
-		curve, err := serving.NewCurve([]serving.Point{{Batch: 1, Seconds: seconds}})
+		curve, err := batching.NewCurve([]batching.Point{{Batch: 1, Seconds: seconds}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := serving.Server{Curve: curve, Instances: rapid.IntRange(1, 3).Draw(t, "instances")}
+		server := batching.Server{Curve: curve, Instances: rapid.IntRange(1, 3).Draw(t, "instances")}
 		seed := rapid.Uint64().Draw(t, "seed")
 		low := rapid.Float64Range(0.1, 1).Draw(t, "low") / seconds
 		high := low * rapid.Float64Range(1, 2).Draw(t, "factor")
 		var means []float64
 		for _, rate := range []float64{low, high} {
-			result, err := serving.Simulate(server, serving.Single(), serving.Run{Arrivals: serving.Poisson{Rate: rate}, Requests: 500, Seed: seed})
+			result, err := batching.Simulate(server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 500, Seed: seed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,6 +209,37 @@ func TestSingleSamplesWaitLongerAtHigherRates(t *testing.T) {
 		}
 		if means[1] < means[0]*(1-1e-9) {
 			t.Fatalf("the mean response time fell from %g to %g as the rate rose", means[0], means[1])
+		}
+	})
+}
+
+// Queries in equal chunks are the periodic load under a greedy policy.
+func TestSplitAgreesWithTheSimulation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		curve := drawnCurve(t)
+		if curve.Varies() {
+			t.Skip("exact only where times do not vary")
+		}
+		query := batching.Query{Samples: rapid.IntRange(1, 24).Draw(t, "samples"), PeriodSeconds: rapid.Float64Range(0.01, 3).Draw(t, "period")}
+		server := batching.Server{Curve: curve}
+		choice, err := batching.BestSplit(server, query, batching.Goal{Objective: batching.MeanResponse}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, split := range []batching.Split{choice.Single, choice.Whole, choice.Best} {
+			size, last := split.Chunks[0], len(split.Chunks)-1
+			if !split.KeepsUp || last > 0 && split.Chunks[last-1] < size { // greedy batches are full but for the last
+				continue
+			}
+			result, err := batching.Simulate(server, batching.Greedy(size), batching.Run{Arrivals: periodic(query.PeriodSeconds, query.Samples, 20*query.Samples)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "mean of samples", result.Mean.Value, split.Mean)
+			near(t, "p99 of samples", result.P99.Value, split.P99)
+		}
+		if choice.Best.KeepsUp && choice.Single.KeepsUp && choice.Best.Mean > choice.Single.Mean*(1+1e-9) {
+			t.Fatalf("the best split %s has mean %g, single samples %g", choice.Best, choice.Best.Mean, choice.Single.Mean)
 		}
 	})
 }
