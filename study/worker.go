@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/duties"
 	"github.com/tandem-tune/tandem/study/registry"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -22,6 +23,9 @@ import (
 // The worker then belongs to the caller: an id that belongs to another is a
 // conflict.
 func (s *Service) RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
+	if wrong := selector.Wrong(registration.Labels); wrong != "" {
+		return protocol.Timing{}, problem.WithFields("the worker's labels are not valid", []problem.Field{{Path: "labels", Message: wrong}})
+	}
 	switch err := s.allocator.Register(access.CallerOf(ctx), registration); {
 	case errors.Is(err, allocator.ErrGone):
 		return protocol.Timing{}, problem.New(problem.Forbidden, "the job %s of this worker has ended, its launcher says: what still runs of it gets no trials", registration.Launch)

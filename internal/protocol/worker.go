@@ -20,6 +20,8 @@ type WorkerRegistration struct {
 	Probes []Probe `json:"probes,omitempty" maxItems:"128" doc:"what the probing tasks took on its machine"`
 	// Launch is the id of the order that a launcher started it for; empty: none did.
 	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
+	// Labels are those that its owner gave it, for studies that ask for some.
+	Labels map[string]string `json:"labels,omitempty" doc:"what its owner says of it, for resources.labels of studies: up to 32 names of up to 128 letters, digits and ._-/ with values of up to 64"`
 }
 
 // Measure is one thing that a worker can or cannot measure trials with.

@@ -3,6 +3,7 @@ package definition
 import (
 	"slices"
 
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/study/system"
 )
 
@@ -21,6 +22,8 @@ type Resources struct {
 	// MemoryGiB is how much memory is kept for it, in GiB; 0 where the study does
 	// not say.
 	MemoryGiB float64 `json:"memory_gib,omitempty"`
+	// Selector says which machines may run it.
+	selector.Selector
 }
 
 // Sets reports whether the section says something of the knob.

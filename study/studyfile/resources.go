@@ -1,7 +1,11 @@
 package studyfile
 
 import (
+	"strings"
+	"unicode"
+
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 	"github.com/tandem-tune/tandem/study/system"
 )
@@ -22,7 +26,7 @@ func readResources(s tree.Section, sys definition.System) *definition.Resources 
 	if n == nil {
 		return nil
 	}
-	part, ok := s.Open(at, n, "gpus", "gpu_share", "cores", "memory_gib")
+	part, ok := s.Open(at, n, "gpus", "gpu_share", "cores", "memory_gib", "gpu_type", "gpu_memory_gib", "labels")
 	if !ok {
 		return nil
 	}
@@ -40,8 +44,64 @@ func readResources(s tree.Section, sys definition.System) *definition.Resources 
 	wanted.GPUShare = readGPUShare(part, sys)
 	part.Whole("cores", 1, maxCores, &wanted.Cores)
 	part.Number("memory_gib", minMemory, maxMemory, &wanted.MemoryGiB)
-	if wanted == (definition.Resources{}) {
+	wanted.Selector = readSelector(part)
+	wants := wanted.WantsGPUs()
+	if wants && (wanted.GPUs == nil || *wanted.GPUs == 0) && wanted.GPUShare.IsZero() && !sys.Sets(system.GPUs) {
+		s.Fault(at, n, "asks for GPUs of a kind, and not for how many: add gpus: 1")
+	}
+	if !wants && len(wanted.Labels) == 0 && wanted.GPUs == nil && wanted.GPUShare.IsZero() && wanted.Cores == 0 && wanted.MemoryGiB == 0 {
 		return nil
 	}
 	return &wanted
+}
+
+// readSelector reads which machines may run trials.
+func readSelector(part tree.Section) (wanted selector.Selector) {
+	wanted.GPUTypes = readModels(part)
+	part.Number("gpu_memory_gib", minMemory, maxMemory, &wanted.GPUMemoryGiB)
+	n, at := part.Get("labels")
+	switch {
+	case n == nil:
+	case n.Kind != tree.Mapping:
+		part.Wrong(at, n, "a mapping of labels and values, such as {zone: a}")
+	default:
+		wanted.Labels = map[string]string{}
+		for _, e := range n.Entries {
+			if value, ok := part.Written(tree.Join(at, e.Key), e.Value, maxArgument); ok {
+				wanted.Labels[e.Key] = value
+			}
+		}
+		if wrong := selector.Wrong(wanted.Labels); wrong != "" {
+			part.Fault(at, n, "%s", wrong)
+		}
+	}
+	return wanted
+}
+
+// readModels reads which models of GPUs will do.
+func readModels(part tree.Section) (models []string) {
+	n, at := part.Get("gpu_type")
+	if n == nil {
+		return nil
+	}
+	items := []*tree.Node{n}
+	if n.Kind == tree.List {
+		items = n.Items
+	}
+	if len(items) == 0 || len(items) > selector.MostGPUTypes {
+		part.Fault(at, n, "names %d models: name 1 to %d, such as [A100, H100]", len(items), selector.MostGPUTypes)
+		return nil
+	}
+	for i, one := range items {
+		path := at
+		if n.Kind == tree.List {
+			path = tree.Index(at, i)
+		}
+		model, ok := part.Written(path, one, selector.MostGPUType)
+		if ok && !strings.ContainsFunc(model, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			part.Fault(path, one, "names no model: write words of its name, such as A100")
+		}
+		models = append(models, model)
+	}
+	return models
 }

@@ -103,6 +103,8 @@ type Options struct {
 	// Root is prefixed to the paths of the kernel's settings that trials may
 	// change, such as the frequency of the cores; "/" when empty.
 	Root string
+	// Labels are told to the server, for studies that ask for some.
+	Labels map[string]string
 	// Leave says when the agent leaves by itself, and what the engine that started it
 	// says of this machine.
 	Leave leave.Rules

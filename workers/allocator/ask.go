@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
 )
@@ -23,6 +24,8 @@ type Ask struct {
 	// Strict says that it runs only where the sandbox is complete.
 	Strict     bool
 	SharesGPUs bool
+	// Wants are the machines that may run it.
+	Wants selector.Selector
 	// Need is what the trial needs of a machine with so many cores. It takes no lock.
 	Need func(cores int) pool.Need
 }
@@ -50,7 +53,7 @@ func (a Ask) Eligible(member pool.Member) bool {
 	if user, ofUser := access.UserOf(member.Holder); ofUser && user != a.Owner {
 		return false // it asks for nobody else's studies
 	}
-	return !a.Strict || member.Registration.Sandbox.Complete()
+	return (!a.Strict || member.Registration.Sandbox.Complete()) && member.Suits(a.Wants)
 }
 
 // Fits reports whether the worker could run the trial if it ran nothing else.

@@ -34,13 +34,20 @@ type Returned struct {
 func (p Placements) Waits(one Waiting) []protocol.Wait {
 	defer p.locked()()
 	members, need := p.alive(), one.Need(1)
-	if reason := pool.Unfit(need, members); reason != "" {
+	suited := slices.DeleteFunc(slices.Clone(members), func(m pool.Member) bool { return !m.Suits(one.Wants) })
+	reason := pool.Unsuited(one.Wants, members)
+	if reason == "" {
+		if reason = pool.Unfit(need, suited); reason != "" && len(suited) < len(members) {
+			reason += "; only workers with " + one.Wants.String() + " count"
+		}
+	}
+	if reason != "" {
 		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: reason}}
 	}
 	if no := p.overQuota(one.Owner, need, pool.Amount{}); no.Reason != "" {
 		return []protocol.Wait{{Cause: no.Cause, Reason: no.Reason}}
 	}
-	if waits := p.waitsForWorkers(one, members); waits != nil {
+	if waits := p.waitsForWorkers(one, suited); waits != nil {
 		return waits
 	}
 	if one.Returned == nil {

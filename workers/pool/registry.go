@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/selector"
 )
 
 // Member is a registered worker.
@@ -43,7 +44,15 @@ func (m Member) kind() string {
 	machine := m.Registration.Machine
 	holder, _, _ := strings.Cut(m.Holder, "/") // launches are not told apart
 	return fmt.Sprint(m.Type, "\x00", holder, "\x00", m.Registration.Elastic, m.Registration.Slots, m.Registration.Sandbox.Complete(),
-		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes)
+		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes, m.Registration.Labels)
+}
+
+// Suits reports whether its machine is one that is wanted.
+func (m Member) Suits(wanted selector.Selector) bool { return wanted.Suits(m.machine()) }
+
+func (m Member) machine() selector.Machine {
+	machine := m.Registration.Machine
+	return selector.Machine{GPUs: machine.GPUs, GPUMemoryBytes: machine.GPUMemoryBytes, Labels: m.Registration.Labels}
 }
 
 // Registry holds the workers by id. The zero value is empty and ready.

@@ -1,8 +1,67 @@
 package pool
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/study/selector"
+)
 
 const gibibyte = 1 << 30
+
+// Unsuited says why none of the workers is one that is wanted, with the study's field,
+// its value and what they have; empty: some are, or there is none.
+func Unsuited(wanted selector.Selector, members []Member) string {
+	if len(members) == 0 || slices.ContainsFunc(members, func(m Member) bool { return m.Suits(wanted) }) {
+		return ""
+	}
+	var have []string
+	for _, part := range wanted.Split() {
+		var with []string
+		for _, member := range members {
+			if member.Suits(part) {
+				with = append(with, member.Registration.Name)
+			}
+		}
+		if len(with) == 0 {
+			field, value, _ := strings.Cut(part.String(), " ")
+			return fmt.Sprintf("resources.%s is %s, and no connected worker has that (%s): ask for what one has, or connect such a worker", field, value, others(part, members))
+		}
+		have = append(have, part.String()+" has "+few(with))
+	}
+	return fmt.Sprintf("resources asks for %s, and no connected worker has all of it (%s): ask for less, or connect such a worker", wanted, strings.Join(have, "; "))
+}
+
+// others says what the workers have instead of the part.
+func others(part selector.Selector, members []Member) string {
+	var kinds, said []string
+	by := map[string][]string{}
+	for _, member := range members {
+		has := part.Has(member.machine())
+		if len(by[has]) == 0 {
+			kinds = append(kinds, has)
+		}
+		by[has] = append(by[has], member.Registration.Name)
+	}
+	for _, has := range kinds[:min(len(kinds), shownOf)] {
+		said = append(said, few(by[has])+": "+has)
+	}
+	if len(kinds) > shownOf {
+		said = append(said, "others: something else")
+	}
+	return strings.Join(said, "; ")
+}
+
+// shownOf is how many of a kind a reason names.
+const shownOf = 3
+
+func few(names []string) string {
+	if more := len(names) - shownOf; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownOf], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
 
 // Unfit says why no worker could run a trial with the need even if it ran
 // nothing else, with the study's field, its value and what the largest has;

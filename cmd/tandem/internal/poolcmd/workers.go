@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/selector"
 )
 
 // WorkersCommand is "tandem workers".
@@ -88,6 +89,9 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		return err
 	}
 	for _, worker := range workers {
+		if len(worker.Labels) > 0 {
+			fmt.Fprintf(out, "\n%s has the labels %s\n", format.Plain(worker.Name), format.Plain(selector.Shown(worker.Labels)))
+		}
 		if account := worker.Sprint; account != nil {
 			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", format.Plain(worker.Name), account.Joules, account.Of)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
 	"github.com/tandem-tune/tandem/workers/agent/leave"
@@ -62,6 +63,7 @@ type Options struct {
 	commands    []string
 	directories []string
 	secrets     []string
+	labels      map[string]string
 	leave       leave.Rules
 	endAt       string
 }
@@ -136,6 +138,7 @@ func Command() *cobra.Command {
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
 	command.Flags().DurationVar(&options.leave.Idle, "idle", 0, "leave after so long without a trial (default: stay)")
 	command.Flags().StringVar(&options.endAt, "end-at", "", "when the machine is taken away, such as 2026-12-01T18:00:00Z, or in how long, such as 4h: trials are handed back by checkpoint before")
+	command.Flags().StringToStringVar(&options.labels, "label", nil, "NAME=VALUE that studies may ask for with resources.labels, such as zone=a (repeatable)")
 	command.Flags().StringVar(&options.leave.Launch, "launch", "", "id of the order that a launcher started it for")
 	term.AddLogFlags(command, &log)
 	command.AddCommand(workerDrainCommand(&server), workerUndrainCommand(&server))
@@ -254,6 +257,9 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 	if err != nil {
 		return agent.Options{}, term.Misuse("%w", err)
 	}
+	if wrong := selector.Wrong(o.labels); wrong != "" {
+		return agent.Options{}, term.Misuse("--label %s", wrong)
+	}
 	rules, err := o.leaving()
 	if err != nil {
 		return agent.Options{}, err
@@ -267,7 +273,7 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 		o.path = ownEnvironment()
 	}
 	made := agent.Options{
-		Server: client, Name: o.Name, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
+		Server: client, Name: o.Name, Labels: o.labels, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
 		Policy: process.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
