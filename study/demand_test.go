@@ -2,6 +2,7 @@ package study_test
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	launching "github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
 
@@ -168,11 +170,11 @@ func TestWantedIsWhatNewWorkersWouldRun(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		admin := w.ctx
 		w.ctx = access.WithCaller(admin, access.Caller{Owner: "alice", Sight: access.Own, Holder: "user:alice"})
-		created := w.create(named("huge", "resources: {gpus: 8}", "parallel: 30")...)
+		created := w.create(named("huge", "resources: {gpus: 8, gpu_type: H100, labels: {zone: a}}", "parallel: 30")...)
 		w.rack("worker-rack", 2, 4)
-		want := launching.WantedStudy{Study: "huge", StudyID: created.ID, Trials: 27, GPUs: 8}
+		want := launching.WantedStudy{Study: "huge", StudyID: created.ID, Trials: 27, GPUs: 8, Selector: selector.Selector{GPUTypes: []string{"H100"}, Labels: map[string]string{"zone": "a"}}}
 		got, err := w.service.Wanted(w.ctx)
-		if err != nil || len(got.Studies) != 1 || got.Studies[0] != want {
+		if err != nil || len(got.Studies) != 1 || !reflect.DeepEqual(got.Studies[0], want) {
 			t.Errorf("wanted is %+v, %v, want %+v", got, err, want)
 		}
 		if _, err := w.service.SetQuota(admin, "alice", protocol.Quota{GPUs: 17}); err != nil {

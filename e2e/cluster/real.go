@@ -163,7 +163,7 @@ func (r *real) addNode(name string) {
 		r.must("PATCH", "/api/v1/nodes/"+one.Name, map[string]any{"spec": map[string]any{"unschedulable": true}}, nil)
 	}
 	room := corev1.ResourceList{"cpu": *resource.NewQuantity(cores, ""), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110"), "nvidia.com/gpu": resource.MustParse("8")}
-	r.must("POST", "/api/v1/nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-L4"}}}, nil)
+	r.must("POST", "/api/v1/nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-L4", "zone": "a", "disk": "ssd"}}}, nil)
 	r.t.Cleanup(func() { r.must("DELETE", "/api/v1/nodes/"+name, nil, nil) })
 	r.must("PATCH", "/api/v1/nodes/"+name+"/status", map[string]any{"status": corev1.NodeStatus{
 		Capacity: room, Allocatable: room,

@@ -21,7 +21,7 @@ type WorkerRegistration struct {
 	// Launch is the id of the order that a launcher started it for; empty: none did.
 	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
 	// Labels are those that its owner gave it, for studies that ask for some.
-	Labels map[string]string `json:"labels,omitempty" doc:"what its owner says of it, for resources.labels of studies: up to 32 names of up to 128 letters, digits and ._-/ with values of up to 64"`
+	Labels map[string]string `json:"labels,omitempty" doc:"what its owner says of it, for resources.labels of studies: up to 32 names of up to 128 letters, digits and ._-/ with values of up to 63"`
 }
 
 // Measure is one thing that a worker can or cannot measure trials with.

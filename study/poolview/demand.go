@@ -53,11 +53,12 @@ func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 		if trials == 0 || r.Stale || !caller.Sees(r.ID, r.Owner) {
 			continue
 		}
-		need := r.Ask(nil).Need(1)
+		ask := r.Ask(nil)
+		need := ask.Need(1)
 		if account, has := quotas[r.Owner]; has {
 			trials = min(trials, account.Quota.More(account.Held, account.Spent, need))
 		}
-		want := crew.WantedStudy{Study: registry.NameFor(r.Study, caller), StudyID: r.ID, Trials: max(0, trials), GPUs: need.GPUs}
+		want := crew.WantedStudy{Study: registry.NameFor(r.Study, caller), StudyID: r.ID, Trials: max(0, trials), GPUs: need.GPUs, Selector: ask.Wants}
 		if need.GPUShare != nil {
 			want.GPUs = 1
 		}

@@ -30,7 +30,7 @@ const (
 	MostGPUType  = 64
 	MostLabels   = 32
 	mostKey      = 128
-	mostValue    = 64
+	mostValue    = 63
 )
 
 // Machine is what a worker's machine has.

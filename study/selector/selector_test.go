@@ -55,7 +55,7 @@ func TestLabelsAreRefusedWithTheNameAndTheValue(t *testing.T) {
 		`has the name "a b": it must`:  {"a b": "c"},
 		`has zone="": a value must be`: {"zone": ""},
 		`has zone="it's": a value`:     {"zone": "it's"},
-		`has zone="xxxxx`:              {"zone": strings.Repeat("x", 65)},
+		`has zone="xxxxx`:              {"zone": strings.Repeat("x", 64)},
 	} {
 		if got := selector.Wrong(labels); got != want && (want == "" || !strings.HasPrefix(got, want)) {
 			t.Errorf("%v: %q, want %q", labels, got, want)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
+	"github.com/tandem-tune/tandem/study/selector"
 )
 
 // Engine starts and ends workers.
@@ -92,10 +93,14 @@ func (j Job) Failed() bool {
 type Shape struct {
 	Name string `yaml:"name"`
 	// GPUs, Cores and MemoryGiB are what a worker has; GPUType is the engine's name.
-	GPUs      int     `yaml:"gpus"`
-	GPUType   string  `yaml:"gpu_type"`
-	Cores     int     `yaml:"cores"`
-	MemoryGiB float64 `yaml:"memory_gib"`
+	// GPUMemoryGiB is the memory of each GPU, and 0 for studies that ask for none.
+	GPUs         int     `yaml:"gpus"`
+	GPUType      string  `yaml:"gpu_type"`
+	GPUMemoryGiB float64 `yaml:"gpu_memory_gib"`
+	Cores        int     `yaml:"cores"`
+	MemoryGiB    float64 `yaml:"memory_gib"`
+	// Labels are those that its workers register with.
+	Labels map[string]string `yaml:"labels"`
 	// Trials is how many it runs at once, which share all of that.
 	Trials    int           `yaml:"trials"`
 	TimeLimit time.Duration `yaml:"time_limit"`
@@ -127,12 +132,15 @@ func (s Shape) Complete() (Shape, error) {
 		return s, fmt.Errorf("shape %q: name must be 1 to 32 lower-case letters, digits and dashes", s.Name)
 	}
 	for field, value := range map[string]float64{
-		"gpus": float64(s.GPUs), "cores": float64(s.Cores), "memory_gib": s.MemoryGiB, "trials": float64(s.Trials),
+		"gpus": float64(s.GPUs), "cores": float64(s.Cores), "memory_gib": s.MemoryGiB, "gpu_memory_gib": s.GPUMemoryGiB, "trials": float64(s.Trials),
 		"most": float64(s.Most), "most_pending": float64(s.MostPending), "most_an_hour": float64(s.MostAnHour), "gpu_hours_a_day": s.GPUHoursADay,
 	} {
 		if !(value >= 0 && value <= 1e6) {
 			return s, fmt.Errorf("shape %s: %s is %g and must be from 0 to 1000000", s.Name, field, value)
 		}
+	}
+	if wrong := selector.Wrong(s.Labels); wrong != "" {
+		return s, fmt.Errorf("shape %s: labels %s", s.Name, wrong)
 	}
 	if s.TimeLimit < 5*time.Minute {
 		return s, fmt.Errorf("shape %s: time_limit is %v and must be at least 5m: a worker needs time to hand its trials back", s.Name, s.TimeLimit)
@@ -147,12 +155,20 @@ type Want struct {
 	// Trials is how many, each with at least so much.
 	Trials, GPUs, Cores int
 	MemoryGiB           float64
+	selector.Selector
 }
 
 // Fits reports whether a worker of the shape could run the trials. A study that asks for
 // no GPU does not take a worker that has some: those are for the ones that do.
 func (s Shape) Fits(want Want) bool {
-	return (want.GPUs > 0) == (s.GPUs > 0) && s.GPUs >= want.GPUs && s.Cores >= want.Cores && (s.MemoryGiB == 0 || s.MemoryGiB >= want.MemoryGiB)
+	return (want.GPUs > 0) == (s.GPUs > 0) && s.GPUs >= want.GPUs && s.Cores >= want.Cores && (s.MemoryGiB == 0 || s.MemoryGiB >= want.MemoryGiB) && want.Suits(s.machine())
+}
+
+// machine is what its workers have.
+func (s Shape) machine() selector.Machine {
+	return selector.Machine{
+		GPUs: slices.Repeat([]string{s.GPUType}, s.GPUs), GPUMemoryBytes: slices.Repeat([]int64{int64(s.GPUMemoryGiB * (1 << 30))}, s.GPUs), Labels: s.Labels,
+	}
 }
 
 // Worker is one that the server heard of lately.

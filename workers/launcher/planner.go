@@ -80,7 +80,11 @@ func (p *Planner) assign(now time.Time, wants []Want, plan *Plan) map[string]int
 			r.Withheld += want.Trials
 			plan.note(want.StudyID, "%s waits: no more workers of the shape %s are started until %s, as %d in a row brought no trial: %s", want.Study, held, r.Until.Local().Format(time.TimeOnly), fruitless, r.Why)
 		default:
-			plan.note(want.StudyID, "%s waits: no shape has what its trials ask for (%d GPUs, %d cores, %g GiB): add one to the file of --shapes", want.Study, want.GPUs, want.Cores, want.MemoryGiB)
+			machines := want.String()
+			if machines != "" {
+				machines = ", " + machines
+			}
+			plan.note(want.StudyID, "%s waits: no shape has what its trials ask for (%d GPUs, %d cores, %g GiB%s): add one to the file of --shapes", want.Study, want.GPUs, want.Cores, want.MemoryGiB, machines)
 		}
 	}
 	return wanted

@@ -1,7 +1,11 @@
 // Package crew is what launchers, and the workers that they start, tell a server and ask it.
 package crew
 
-import "time"
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/study/selector"
+)
 
 // EnrolmentRequest asks for tokens with which workers of these launches register.
 type EnrolmentRequest struct {
@@ -61,4 +65,6 @@ type WantedStudy struct {
 	GPUs        int   `json:"gpus,omitempty" doc:"whole GPUs that each needs; 1 for a share of one"`
 	Cores       int   `json:"cores,omitempty" doc:"cores that each asks for"`
 	MemoryBytes int64 `json:"memory_bytes,omitempty" doc:"memory that each asks for"`
+	// Selector says which machines may run them.
+	selector.Selector
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
@@ -67,7 +68,7 @@ func New(options engine.Options, commands Commands) (*Engine, error) {
 }
 
 // Placeholders are the words in braces that [Commands.Submit] may have.
-const Placeholders = "{name}, {shape}, {gpus}, {gpu_type}, {cores}, {memory_mib}, {minutes}, {walltime} (HH:MM:SS) and {log}"
+const Placeholders = "{name}, {shape}, {gpus}, {gpu_type}, {labels} (NAME=VALUE,...), {cores}, {memory_mib}, {minutes}, {walltime} (HH:MM:SS) and {log}"
 
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
@@ -75,7 +76,7 @@ var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 func (e *Engine) values(s launcher.Shape, name string) map[string]string {
 	limit := int(s.TimeLimit / time.Second)
 	return map[string]string{
-		"name": name, "shape": s.Name, "gpus": strconv.Itoa(s.GPUs), "gpu_type": s.GPUType, "cores": strconv.Itoa(s.Cores),
+		"name": name, "shape": s.Name, "gpus": strconv.Itoa(s.GPUs), "gpu_type": s.GPUType, "labels": selector.Shown(s.Labels), "cores": strconv.Itoa(s.Cores),
 		"memory_mib": strconv.Itoa(int(s.MemoryGiB * 1024)), "minutes": strconv.Itoa(limit / 60),
 		"walltime": fmt.Sprintf("%02d:%02d:%02d", limit/3600, limit/60%60, limit%60), "log": e.log(name),
 	}

@@ -95,18 +95,18 @@ func TestPlaceholdersStandForTheShape(t *testing.T) {
 	folder := t.TempDir()
 	noted := filepath.Join(folder, "noted")
 	made, err := command.New(engine.Options{Name: "tandem", Logs: folder, Worker: []string{"tandem", "worker"}}, command.Commands{
-		Submit: []string{"sh", "-c", `echo "$@" > "$0"`, noted, "-N{name}", "{shape}", "{gpus}:{gpu_type}", "{cores}", "{memory_mib}", "{minutes}", "{walltime}", "{log}"},
+		Submit: []string{"sh", "-c", `echo "$@" > "$0"`, noted, "-N{name}", "{shape}", "{gpus}:{gpu_type}", "{labels}", "{cores}", "{memory_mib}", "{minutes}", "{walltime}", "{log}"},
 		List:   []string{"true"}, Cancel: []string{"true"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape := launcher.Shape{Name: "big", GPUs: 2, GPUType: "a100", Cores: 8, MemoryGiB: 1.5, Trials: 1, TimeLimit: 90 * time.Minute, Options: []string{"-q", "gpu"}}
+	shape := launcher.Shape{Name: "big", GPUs: 2, GPUType: "a100", Labels: map[string]string{"zone": "a", "disk": "ssd"}, Cores: 8, MemoryGiB: 1.5, Trials: 1, TimeLimit: 90 * time.Minute, Options: []string{"-q", "gpu"}}
 	if err := made.Launch(t.Context(), launcher.Order{ID: "abc", Shape: shape, Count: 1}); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(noted)
-	if want := "-Ntandem.big.abc-0 big 2:a100 8 1536 90 01:30:00 " + folder + "/tandem.big.abc-0.log -q gpu\n"; err != nil || string(content) != want {
+	if want := "-Ntandem.big.abc-0 big 2:a100 disk=ssd,zone=a 8 1536 90 01:30:00 " + folder + "/tandem.big.abc-0.log -q gpu\n"; err != nil || string(content) != want {
 		t.Errorf("%q, %v, want %q", content, err, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/launcher"
 )
 
@@ -50,6 +51,9 @@ func (o Options) Script(s launcher.Shape, start, scratch, launch string) string 
 		b.WriteString(line + "\n")
 	}
 	worker := append(append([]string{}, o.Worker...), "--slots", strconv.Itoa(s.Trials), "--end-at", (s.TimeLimit - margin).String())
+	if len(s.Labels) > 0 {
+		worker = append(worker, "--label", selector.Shown(s.Labels))
+	}
 	b.WriteString("exec " + start)
 	for i, word := range worker {
 		b.WriteString(" " + Quote(word))

@@ -164,6 +164,7 @@ const soon = 60
 // place says which nodes will do.
 func (p Pods) place(spec *corev1.PodSpec, shape launcher.Shape) {
 	selector := map[string]string{}
+	maps.Copy(selector, shape.Labels)
 	if shape.GPUType != "" {
 		selector["nvidia.com/gpu.product"] = shape.GPUType
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
 	"github.com/tandem-tune/tandem/workers/launcher/loop"
@@ -23,6 +24,7 @@ import (
 // the story says so.
 type server struct {
 	wants    int
+	machines selector.Selector               // that its trials may run on
 	workers  map[string]*crew.LaunchedWorker // by launch
 	issued   map[string]string               // tokens of launches, not used yet
 	enrolled int
@@ -41,7 +43,7 @@ func (v *server) PoolWanted(context.Context) (crew.PoolWanted, error) {
 	for _, one := range v.workers {
 		wanted.Workers = append(wanted.Workers, *one)
 	}
-	wanted.Studies = []crew.WantedStudy{{Study: "s", StudyID: "s", Trials: max(0, v.wants-v.running())}}
+	wanted.Studies = []crew.WantedStudy{{Study: "s", StudyID: "s", Trials: max(0, v.wants-v.running()), Selector: v.machines}}
 	return wanted, nil
 }
 

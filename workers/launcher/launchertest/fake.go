@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
 )
@@ -212,7 +213,10 @@ func (f *Fake) start(job *fakeJob) {
 	}
 	f.write("env."+job.Launch, environment)
 	words := append([]string{"--scratch", "/tmp/tandem-" + job.Launch}, o.Worker[2:]...)
-	words = append(words, "--slots", fmt.Sprint(job.shape.Trials), "--end-at", (job.shape.TimeLimit - time.Minute).String(),
-		"--token-file", string(o.Enrolments)+"/"+job.Launch, "--launch", job.Launch)
+	words = append(words, "--slots", fmt.Sprint(job.shape.Trials), "--end-at", (job.shape.TimeLimit - time.Minute).String())
+	if len(job.shape.Labels) > 0 {
+		words = append(words, "--label", selector.Shown(job.shape.Labels))
+	}
+	words = append(words, "--token-file", string(o.Enrolments)+"/"+job.Launch, "--launch", job.Launch)
 	f.write("args."+job.Launch, strings.Join(words, "\n")+"\n")
 }

@@ -85,6 +85,7 @@ var stories = []struct {
 	{"a node that is lost is known as the cause", lost},
 
 	{"an order becomes a worker with a lease", orderToLease},
+	{"a study gets workers with the labels that it asks for", labelled},
 	{"nothing is wanted and nothing started", nothingWanted},
 	{"what waits for the engine is supply", pendingIsSupply},
 	{"a bound is lowered while jobs wait", capLowered},

@@ -29,6 +29,24 @@ func orderToLease(s *story) {
 	}
 }
 
+// Nodes of real clusters have these labels.
+func labelled(s *story) {
+	s.begin(8)
+	zoned := s.loop.Planner.Shapes[0]
+	zoned.Name, zoned.Labels = "zoned", map[string]string{"zone": "a", "disk": "ssd"}
+	s.loop.Planner.Shapes = append(s.loop.Planner.Shapes, zoned)
+	s.server.wants, s.server.machines.Labels = 1, map[string]string{"zone": "b"}
+	s.tick(2)
+	if notes := s.server.report.Notes; len(notes) != 1 || !strings.Contains(notes[0].Says, "no shape has what its trials ask for (0 GPUs, 0 cores, 0 GiB, labels zone=b)") || s.server.enrolled > 0 {
+		s.Errorf("of labels that no shape has the server is told %+v, with %d enrolments", notes, s.server.enrolled)
+	}
+	s.server.machines.Labels["zone"] = "a"
+	launch := s.take(1)[0]
+	if words := s.read("args." + launch); s.job(launch).Shape != "zoned" || !strings.Contains(words, "\n--label\ndisk=ssd,zone=a\n") {
+		s.Errorf("it is of the shape %s, with the words %q", s.job(launch).Shape, words)
+	}
+}
+
 func nothingWanted(s *story) {
 	s.begin(8)
 	s.tick(3)
