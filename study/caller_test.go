@@ -320,7 +320,7 @@ func TestArtifactsAreReadByThoseTheyAreOf(t *testing.T) {
 		rack.mustReport(lease, 1)
 		hash := strings.Repeat("a", 64)
 		commit := protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Artifact: hash, Bytes: 1}
-		rack.service.Uploaded(rack.ctx, hash, 1)
+		rack.service.Uploaded(rack.ctx, hash, 1, false)
 		if err := rack.service.CommitCheckpoint(rack.ctx, lease.Trial, commit); err != nil {
 			t.Fatal(err)
 		}

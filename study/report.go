@@ -145,7 +145,7 @@ func (s *leases) CommitCheckpoint(ctx context.Context, id trial.ID, commitment p
 	if t.ResumesAt(r.Ladder[t.Rung]) && commitment.Epoch < t.Checkpoint.Epoch {
 		return session.Refusal(r, nil)
 	}
-	if err := s.CheckUpload(ctx, t, commitment); err != nil {
+	if err := s.CheckUpload(ctx, t, commitment, r.Study.Definition.Encryption != nil); err != nil {
 		return err
 	}
 	tx := r.Begin()

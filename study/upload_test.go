@@ -39,20 +39,20 @@ func TestUploadsAreOfWhoSentThem(t *testing.T) {
 			}
 		}
 		for _, other := range []access.Caller{workerOf("desk"), user("alice"), {Holder: access.Administrators}} {
-			w.service.Uploaded(access.WithCaller(w.ctx, other), artifact(1), 7)
+			w.service.Uploaded(access.WithCaller(w.ctx, other), artifact(1), 7, false)
 		}
 		refused("what others sent", commit(rack, 1))
-		rack.service.Uploaded(rack.ctx, artifact(1), 7)
+		rack.service.Uploaded(rack.ctx, artifact(1), 7, false)
 		fine("one's own", commit(rack, 1))
 
-		rack.service.Uploaded(rack.ctx, artifact(2), 7)
+		rack.service.Uploaded(rack.ctx, artifact(2), 7, false)
 		time.Sleep(upload.Life + time.Second)
 		refused("sent long ago", commit(rack, 2))
 		fine("the trial's own, sent long ago", commit(rack, 1))
 		fine("the clock ticks", w.service.Tick(w.ctx))
 
 		for n := range many + 1 {
-			rack.service.Uploaded(rack.ctx, artifact(10+n), 7)
+			rack.service.Uploaded(rack.ctx, artifact(10+n), 7, false)
 		}
 		refused("one too many before", commit(rack, 10))
 		fine("the oldest that is remembered", commit(rack, 11))

@@ -133,7 +133,7 @@ func (w *world) mustReport(lease *protocol.Lease, epoch int) protocol.Directive 
 
 func (w *world) checkpoint(lease *protocol.Lease, epoch int) error {
 	artifact := fmt.Sprintf("%064x", epoch)
-	w.service.Uploaded(w.ctx, artifact, 10)
+	w.service.Uploaded(w.ctx, artifact, 10, false)
 	return w.service.CommitCheckpoint(w.ctx, lease.Trial, protocol.CheckpointCommit{
 		LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Artifact: artifact, Bytes: 10,
 	})

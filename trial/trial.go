@@ -36,6 +36,8 @@ type Checkpoint struct {
 	Artifact string `json:"artifact"`
 	// Bytes is the artifact's size.
 	Bytes int64 `json:"bytes"`
+	// Trial is whose it is, where a trial has it from the one that it continues.
+	Trial ID `json:"trial_id,omitempty" doc:"whose it is, if another trial's that this one continues"`
 }
 
 // Result is a trial's measurement at a rung it completed.

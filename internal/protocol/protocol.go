@@ -98,6 +98,8 @@ type Lease struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Secrets are names of what the worker's owner gives the command.
 	Secrets []string `json:"secrets,omitempty" doc:"names of secrets that the worker's owner provides; never their values"`
+	// Recipients are those to whom the worker encrypts checkpoints.
+	Recipients []string `json:"recipients,omitempty" doc:"age public keys to encrypt checkpoints to; the worker holds the first; absent: not encrypted"`
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`

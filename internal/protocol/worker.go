@@ -18,6 +18,9 @@ type WorkerRegistration struct {
 	// Probes is what the probing tasks took on its machine; absent where they never
 	// ran.
 	Probes []Probe `json:"probes,omitempty" maxItems:"128" doc:"what the probing tasks took on its machine"`
+	// Recipients are public keys of identities that it holds. With any it runs encrypted
+	// studies only.
+	Recipients []string `json:"recipients,omitempty" maxItems:"32" doc:"age public keys whose identities it holds: with any it runs encrypted studies only"`
 	// Launch is the id of the order that a launcher started it for; empty: none did.
 	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
 	// Labels are those that its owner gave it, for studies that ask for some.

@@ -136,6 +136,20 @@ type Stop struct {
 	Failures int `json:"failures"`
 }
 
+// Encryption is to whom workers encrypt checkpoints.
+type Encryption struct {
+	// Recipients are age public keys. Workers hold the first.
+	Recipients []string `json:"recipients"`
+}
+
+// Recipients are those of its checkpoints; none where they are not encrypted.
+func (d *Definition) Recipients() []string {
+	if d.Encryption == nil {
+		return nil
+	}
+	return d.Encryption.Recipients
+}
+
 // Retry is what happens after failures.
 type Retry struct {
 	// Failures is how often a failed command is started again from its last
@@ -164,6 +178,8 @@ type Definition struct {
 	// Sandbox is "strict" for a study whose commands run only where all layers of
 	// the sandbox hold, and without a network; else empty.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Encryption is who can read its checkpoints; nil: the server can.
+	Encryption *Encryption `json:"encryption,omitempty"`
 	// Secrets are names of variables that workers' owners give its commands.
 	Secrets []string `json:"secrets,omitempty"`
 	// StallSeconds is after how long without a sign of life (a report, output, or

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -210,11 +211,14 @@ func (tx *Transaction) inherit(t trial.Trial, action search.Action) (child trial
 	return t, why, err
 }
 
-// checkpointAt is what the trial had when it completed the rung, or nil.
+// checkpointAt is what the trial had when it completed the rung, as another's; nil if it
+// had nothing.
 func checkpointAt(t trial.Trial, rung int) *trial.Checkpoint {
 	for _, result := range t.Results {
-		if result.Rung == rung {
-			return result.Checkpoint
+		if result.Rung == rung && result.Checkpoint != nil {
+			kept := *result.Checkpoint
+			kept.Trial = cmp.Or(kept.Trial, t.ID)
+			return &kept
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 		return def
 	}
 	s, _ := d.Open("", root,
-		"name", "description", "command", "directory", "code", "environment", "secrets", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
+		"name", "description", "command", "directory", "code", "environment", "secrets", "encryption", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
@@ -27,6 +27,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	s.Text("code", 64, &def.Code)
 	def.Environment = readEnvironment(s)
 	def.Secrets = readSecrets(s, def.Environment)
+	def.Encryption = readEncryption(s, def.Command)
 	def.Sandbox = readSandbox(s)
 	s.Number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
 	readStall(s, &def)

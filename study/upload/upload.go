@@ -33,6 +33,7 @@ type Uploads struct {
 type upload struct {
 	artifact string
 	bytes    int64
+	sealed   bool // it is encrypted
 	at       time.Time
 }
 
@@ -41,8 +42,9 @@ func New(now func() time.Time) *Uploads {
 	return &Uploads{now: now, sent: make(map[string][]upload)}
 }
 
-// Uploaded notes that the caller has sent all bytes of an artifact, which is stored.
-func (u *Uploads) Uploaded(ctx context.Context, sha256 string, bytes int64) {
+// Uploaded notes that the caller has sent all bytes of an artifact, which is stored, and
+// whether it is encrypted.
+func (u *Uploads) Uploaded(ctx context.Context, sha256 string, bytes int64, sealed bool) {
 	holder, now := access.CallerOf(ctx).Holder, u.now()
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -50,7 +52,7 @@ func (u *Uploads) Uploaded(ctx context.Context, sha256 string, bytes int64) {
 	if len(list) >= maxUploads {
 		list = slices.Delete(list, 0, 1)
 	}
-	u.sent[holder] = append(list, upload{sha256, bytes, now})
+	u.sent[holder] = append(list, upload{sha256, bytes, sealed, now})
 }
 
 // ForgetUploads drops what has waited for too long.
@@ -66,28 +68,32 @@ func (u *Uploads) ForgetUploads() {
 	}
 }
 
-// of is the size of an artifact that the holder has sent since the time.
-func (u *Uploads) of(holder, artifact string, since time.Time) (bytes int64, found bool) {
+// of is an artifact that the holder has sent since the time.
+func (u *Uploads) of(holder, artifact string, since time.Time) (sent upload, found bool) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	for _, one := range u.sent[holder] {
 		if one.artifact == artifact && !one.at.Before(since) {
-			return one.bytes, true
+			return one, true
 		}
 	}
-	return 0, false
+	return upload{}, false
 }
 
 // CheckUpload refuses a checkpoint of bytes that the caller has not shown to have:
 // it must have sent them in full, or they are a checkpoint of the trial already,
 // which a child has from its parent. The answer does not tell whether others have
-// such an artifact.
-func (u *Uploads) CheckUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit) error {
+// such an artifact. One that is not encrypted is refused where it should be.
+func (u *Uploads) CheckUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit, encrypted bool) error {
 	caller := access.CallerOf(ctx)
 	if caller.Holder == "" { // the program itself
 		return nil
 	}
-	size, found := u.of(caller.Holder, commitment.Artifact, u.now().Add(-Life))
+	sent, found := u.of(caller.Holder, commitment.Artifact, u.now().Add(-Life))
+	size := sent.bytes
+	if encrypted && found && !sent.sealed {
+		return problem.New(problem.Invalid, "the checkpoint is not encrypted, and its study names encryption.recipients: let a worker with --identity run it")
+	}
 	for _, kept := range t.Kept(false) {
 		if kept.Artifact == commitment.Artifact {
 			size, found = kept.Bytes, true

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/transfer"
 )
@@ -42,10 +44,12 @@ func (s artifactAPI) putArtifact(ctx context.Context, input *uploadInput) (*noth
 	}
 	defer give()
 	input.body.Places = places
-	bytes, err := s.artifacts.Put(ctx, input.SHA256, input.body, s.artifactLimit)
+	body := bufio.NewReader(input.body)
+	start, _ := body.Peek(len(sealed.Magic)) // what fails here fails again
+	bytes, err := s.artifacts.Put(ctx, input.SHA256, body, s.artifactLimit)
 	switch {
 	case err == nil:
-		s.studies.Uploaded(ctx, input.SHA256, bytes)
+		s.studies.Uploaded(ctx, input.SHA256, bytes, string(start) == sealed.Magic)
 		return nil, nil
 	case problem.Is(err, problem.Exhausted):
 		return nil, transfer.TooLarge(s.artifactLimit)

@@ -100,7 +100,7 @@ type LeaseUseCases interface {
 	// KeepSamples keeps samples that are stored as an artifact.
 	KeepSamples(ctx context.Context, id trial.ID, samples trial.Samples) error
 	// Uploaded notes that the caller uploaded an artifact.
-	Uploaded(ctx context.Context, sha256 string, bytes int64)
+	Uploaded(ctx context.Context, sha256 string, bytes int64, sealed bool)
 	// CheckArtifact returns not_found unless the caller may read the artifact.
 	CheckArtifact(ctx context.Context, sha256 string) error
 }

@@ -44,6 +44,7 @@ type Agent struct {
 	id        string
 	workspace *workspace.Workspace
 	cache     *artifact.Cache
+	memory    artifact.Memory
 	sandbox   *sandbox.Sandbox
 	meter     *profiler.Meter
 	gauge     *profiler.Gauge

@@ -74,7 +74,7 @@ func (r starting) prepare() (err error) {
 	options := r.agent.options
 	r.checkpoint = &artifact.Checkpoint{
 		Server: options.Server, Cache: r.agent.cache, Limits: artifact.Limits{Bytes: options.MaxCheckpointBytes, Files: options.MaxCheckpointFiles},
-		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled,
+		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled, Keys: options.Keys, Memory: &r.agent.memory,
 	}
 	if err := r.checkpoint.Restore(r.preparing); err != nil {
 		return err

@@ -21,7 +21,7 @@ func (r *run) commit(epoch int) (script.Checkpoint, error) {
 	if r.unwanted() {
 		return script.Checkpoint{}, problem.New(problem.Conflict, "the trial was stopped: its checkpoint is not wanted any more")
 	}
-	packed, err := r.checkpoint.Pack()
+	packed, err := r.checkpoint.Pack(epoch)
 	if err != nil {
 		return script.Checkpoint{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
@@ -97,6 +98,8 @@ type Options struct {
 	// Secrets are what studies may ask for by name. Commands get them in their
 	// environment; they are taken out of what goes to the server of a log.
 	Secrets map[string]string
+	// Keys encrypt and decrypt checkpoints. An agent with keys runs encrypted studies only.
+	Keys *sealed.Keys
 	// Sandbox is how commands are held; with an empty mode they are not. Search,
 	// Home and Scratch are filled in.
 	Sandbox sandbox.Options
@@ -123,7 +126,7 @@ type Options struct {
 
 // rules are what commands may do and get.
 func (o Options) rules() process.Rules {
-	return process.Rules{Worker: o.Name, Directory: o.Directory, Path: o.Path, Pass: o.PassEnvironment, Slots: o.Slots, Elastic: o.Elastic, Policy: o.Policy, Secrets: o.Secrets}
+	return process.Rules{Worker: o.Name, Directory: o.Directory, Path: o.Path, Pass: o.PassEnvironment, Slots: o.Slots, Elastic: o.Elastic, Policy: o.Policy, Secrets: o.Secrets, Keys: o.Keys}
 }
 
 // mostElastic bounds the trials, and so the open requests, of a large machine.

@@ -26,6 +26,8 @@ type Ask struct {
 	SharesGPUs bool
 	// Wants are the machines that may run it.
 	Wants selector.Selector
+	// Recipients are who can read its checkpoints: workers need the key of the first.
+	Recipients []string
 	// Need is what the trial needs of a machine with so many cores. It takes no lock.
 	Need func(cores int) pool.Need
 }
@@ -53,7 +55,13 @@ func (a Ask) Eligible(member pool.Member) bool {
 	if user, ofUser := access.UserOf(member.Holder); ofUser && user != a.Owner {
 		return false // it asks for nobody else's studies
 	}
-	return (!a.Strict || member.Registration.Sandbox.Complete()) && member.Suits(a.Wants)
+	return (!a.Strict || member.Registration.Sandbox.Complete()) && member.Suits(a.Wants) && a.opens(member)
+}
+
+// opens reports whether the worker holds the study's key. One with keys runs nothing else.
+func (a Ask) opens(member pool.Member) bool {
+	held := member.Registration.Recipients
+	return len(a.Recipients) == 0 && len(held) == 0 || len(a.Recipients) > 0 && slices.Contains(held, a.Recipients[0])
 }
 
 // Fits reports whether the worker could run the trial if it ran nothing else.

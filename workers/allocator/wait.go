@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/workers/pool"
 )
 
@@ -82,10 +83,20 @@ func (p Placements) waitsForWorkers(one Waiting, members []pool.Member) []protoc
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: fmt.Sprintf("none of the %d workers that suit it has room for a part of a GPU: its next trial %s", busy, one.Expected)})
 	case busy > 0 && one.Running == 0:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitBusy, Reason: numbered(busy, "worker that suits it is", "workers that suit it are") + " busy" + p.mayNotPreempt(one.Ask)})
+	case len(waits) == 0 && busy == 0 && !slices.ContainsFunc(members, one.opens):
+		waits = append(waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: one.unopened(len(members))})
 	case len(waits) == 0 && busy == 0:
 		waits = append(waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("none of the %d connected workers runs it: they refuse it, belong to other users, lack a layer of the sandbox that it wants, or are too small", found.unsuited)})
 	}
 	return waits
+}
+
+// unopened says what a worker of those connected needs to run the study, or must not have.
+func (a Ask) unopened(connected int) string {
+	if len(a.Recipients) == 0 {
+		return fmt.Sprintf("all %d connected workers run encrypted studies only: start one without --identity, or give the study encryption.recipients", connected)
+	}
+	return fmt.Sprintf("none of the %d connected workers holds the key %s: start one with 'tandem worker --identity FILE', the file of that key", connected, sealed.Short(a.Recipients[0]))
 }
 
 // against is what all workers have against the study; false if one has nothing.

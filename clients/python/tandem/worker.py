@@ -273,6 +273,9 @@ class Session:
                 link.want(Directive.of(directives.get(link.trial_id) or {}))
 
 
+_ENCRYPTED = b"age-encryption.org/v1\n"
+
+
 def fetch(client: Client, checkpoint: Mapping[str, Any], directory: Path) -> None:
     """Download a checkpoint, verify its hash, and unpack it into the empty directory.
 
@@ -286,6 +289,9 @@ def fetch(client: Client, checkpoint: Mapping[str, Any], directory: Path) -> Non
                 break
         else:
             raise archive.Damaged(f"the checkpoint arrived damaged: its SHA-256 is {received}, not {wanted}")
+        packed.seek(0)
+        if packed.read(len(_ENCRYPTED)) == _ENCRYPTED:
+            raise TandemError("the checkpoint is encrypted: 'tandem study checkpoint --identity FILE' downloads it")
         packed.seek(0)
         archive.unpack(packed, directory)
 

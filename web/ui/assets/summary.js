@@ -20,7 +20,8 @@ export class Summary {
     document.title = `${study.name} · Tandem`;
     byId("status").replaceChildren(badge(study.status));
     byId("status").title = study.reason ?? "";
-    const lead = [study.definition.description, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
+    const readers = study.definition.encryption?.recipients.length;
+    const lead = [study.definition.description, readers && `checkpoints are encrypted to ${readers} ${readers === 1 ? "key" : "keys"}`, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
     setText(byId("description"), lead);
     show(byId("description"), lead !== "");
     this.#best();

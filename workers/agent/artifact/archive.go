@@ -100,7 +100,8 @@ func add(archive *tar.Writer, root *os.Root, name string, info fs.FileInfo) erro
 }
 
 // unpack puts an archive's content into an empty folder, and nothing outside of it.
-func unpack(in io.Reader, directory string, limit Limits) error {
+// labelled, if there is one, has to take the archive's comment before that.
+func unpack(in io.Reader, directory string, limit Limits, labelled func(comment string) error) error {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return err
@@ -114,6 +115,13 @@ func unpack(in io.Reader, directory string, limit Limits) error {
 		}
 		if err != nil {
 			return fmt.Errorf("read the checkpoint: %w", err)
+		}
+		if labelled != nil { // what follows needs none any more
+			if err := labelled(header.PAXRecords["comment"]); err != nil {
+				return err
+			}
+			labelled = nil
+			continue
 		}
 		name := strings.TrimSuffix(header.Name, "/")
 		if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {

@@ -71,7 +71,7 @@ func TestArchiveComesBackAndIsDeterministic(t *testing.T) {
 		if !bytes.Equal(content, packed(rt, again)) {
 			rt.Fatal("equal files gave different archives")
 		}
-		if err := unpack(bytes.NewReader(content), to, roomy); err != nil {
+		if err := unpack(bytes.NewReader(content), to, roomy, nil); err != nil {
 			rt.Fatal(err)
 		}
 		if !bytes.Equal(content, packed(rt, to)) {
@@ -153,7 +153,7 @@ func TestUnpackRefuses(t *testing.T) {
 			if err := os.Mkdir(inside, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := unpack(&out, inside, roomy); err == nil {
+			if err := unpack(&out, inside, roomy, nil); err == nil {
 				t.Error("it was unpacked")
 			}
 			if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
@@ -161,7 +161,7 @@ func TestUnpackRefuses(t *testing.T) {
 			}
 		})
 	}
-	if err := unpack(strings.NewReader("no archive at all, but long enough to be a header of one"), t.TempDir(), roomy); err == nil {
+	if err := unpack(strings.NewReader("no archive at all, but long enough to be a header of one"), t.TempDir(), roomy, nil); err == nil {
 		t.Error("noise was unpacked")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
@@ -35,6 +36,9 @@ type Checkpoint struct {
 	Limits Limits
 	Lease  protocol.Lease
 	Folder string
+	// Keys encrypt it, if the lease names recipients; Memory is the worker's.
+	Keys   *sealed.Keys
+	Memory *Memory
 	// Stalled is called when the server did not answer an attempt.
 	Stalled func(error)
 
@@ -75,6 +79,7 @@ func (c *Checkpoint) Publish(ctx context.Context, packed Packed, epoch int) erro
 		})
 		if err == nil {
 			c.committed = packed.content
+			c.Memory.note(c.Lease, epoch)
 		}
 		if sent == sendings || !problem.Is(err, problem.Conflict) {
 			return err
@@ -82,9 +87,9 @@ func (c *Checkpoint) Publish(ctx context.Context, packed Packed, epoch int) erro
 	}
 }
 
-// Pack makes an artifact of the checkpoint folder. A script may still be
-// writing to it: then it is not a checkpoint of anything.
-func (c *Checkpoint) Pack() (Packed, error) {
+// Pack makes an artifact of the checkpoint folder as it is after the epoch. A script may
+// still be writing to it: then it is not a checkpoint of anything.
+func (c *Checkpoint) Pack(epoch int) (Packed, error) {
 	before, err := fingerprint(c.Folder)
 	if err != nil {
 		return Packed{}, err
@@ -92,7 +97,7 @@ func (c *Checkpoint) Pack() (Packed, error) {
 	if before == "" {
 		return Packed{}, problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", c.Folder)
 	}
-	packed, err := c.Cache.add(func(out io.Writer) error { return pack(c.Folder, out, c.Limits) }, tarLimit(c.Limits))
+	packed, err := c.Cache.add(func(out io.Writer) error { return c.box().pack(c.Folder, out, c.Limits, c.label(epoch)) }, tarLimit(c.Limits))
 	if err != nil {
 		return Packed{}, err
 	}
@@ -104,8 +109,8 @@ func (c *Checkpoint) Pack() (Packed, error) {
 }
 
 // tarLimit is the size of the largest archive within the limits: headers and
-// padding come on top of the files.
-func tarLimit(l Limits) int64 { return l.Bytes + int64(l.Files)*4096 + 1<<20 }
+// padding come on top of the files, and what encryption adds.
+func tarLimit(l Limits) int64 { return l.Bytes + int64(l.Files)*4096 + 1<<20 + l.Bytes>>11 }
 
 func (c *Checkpoint) upload(ctx context.Context, packed *File) error {
 	return retry.Do(ctx, transferPatience, c.Stalled, func(ctx context.Context) error {
@@ -120,8 +125,8 @@ func (c *Checkpoint) upload(ctx context.Context, packed *File) error {
 // Restore puts the lease's checkpoint into the checkpoint folder.
 func (c *Checkpoint) Restore(ctx context.Context) error {
 	wanted := c.Lease.Checkpoint
-	if wanted == nil {
-		return nil
+	if err := c.Memory.check(c.Lease); err != nil || wanted == nil {
+		return err
 	}
 	found := c.Cache.take(wanted.Artifact)
 	if found == nil {
@@ -139,9 +144,10 @@ func (c *Checkpoint) Restore(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	if err := unpack(file, c.Folder, c.Limits); err != nil {
+	if _, err := c.box().Open(file, c.Folder, c.Limits, LabelOf(c.Lease.StudyID, c.Lease.Trial, *wanted)); err != nil {
 		if spoilt(err) {
 			err = Unusable{err}
+			c.Memory.forget(c.Lease.Trial)
 		}
 		return fmt.Errorf("the checkpoint of epoch %d could not be restored: %w", wanted.Epoch, err)
 	}

@@ -42,7 +42,7 @@ func TestPythonClientReadsAndWritesTheSameArchives(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Python cannot pack it: %s", stderr(err))
 	}
-	if err := unpack(bytes.NewReader(written), back, roomy); err != nil {
+	if err := unpack(bytes.NewReader(written), back, roomy, nil); err != nil {
 		t.Fatalf("what Python packed cannot be read: %v", err)
 	}
 	if !bytes.Equal(packed(t, back), want) {

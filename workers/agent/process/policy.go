@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/sealed"
 )
 
 // Refusal is something a study wants that this worker's owner has not allowed, or
@@ -46,6 +47,8 @@ type Rules struct {
 	Elastic bool
 	Policy  Policy
 	Secrets map[string]string
+	// Keys are what this worker encrypts with.
+	Keys *sealed.Keys
 }
 
 // anything stands for the rest of a command line.
@@ -103,6 +106,9 @@ func matches(pattern string, command *exec.Cmd) bool {
 
 // Allows refuses a lease whose command this worker's owner has not allowed.
 func (r Rules) Allows(command *exec.Cmd, lease protocol.Lease) error {
+	if reason := r.Keys.Refuses(lease.Recipients); reason != "" {
+		return Refusal{reason}
+	}
 	if folders := r.Policy.Directories; len(folders) > 0 {
 		where, err := filepath.EvalSymlinks(command.Dir)
 		if err != nil {

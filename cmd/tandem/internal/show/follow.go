@@ -46,6 +46,9 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	if view.Definition.Description != "" {
 		fmt.Fprintln(out, format.Plain(view.Definition.Description))
 	}
+	if readers := len(view.Definition.Recipients()); readers > 0 {
+		fmt.Fprintf(out, "Checkpoints: encrypted to %s\n", format.Count(readers, "key"))
+	}
 	printCosts(out, view)
 	if left := view.Progress.RemainingSeconds; left != nil {
 		fmt.Fprintf(out, "Left:  about %s\n", format.Seconds(*left))

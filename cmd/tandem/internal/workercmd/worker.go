@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/study/selector"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -64,6 +65,8 @@ type Options struct {
 	directories []string
 	secrets     []string
 	labels      map[string]string
+	identity    string
+	recipients  []string
 	leave       leave.Rules
 	endAt       string
 }
@@ -97,7 +100,8 @@ func Command() *cobra.Command {
 		Example: `  TANDEM_TOKEN=... tandem worker --server http://127.0.0.1:7171
   TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
   TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
-  TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'`,
+  TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'
+  TANDEM_TOKEN=... tandem worker --identity workers.key`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := server.OpenWithToken("a worker takes a token")
@@ -248,6 +252,8 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.StringArrayVar(&options.commands, "allow-command", nil, "command line that studies may run, as patterns word by word, such as 'python train.py **'; ** at the end for any arguments (repeatable; default: all)")
 	flags.StringSliceVar(&options.directories, "allow-directory", nil, "folder in which studies may run (repeatable; default: all)")
 	flags.StringSliceVar(&options.secrets, "secret", nil, "NAME=FILE, or NAME of a variable of this environment: a secret that studies may ask for by name (repeatable)")
+	flags.StringVar(&options.identity, "identity", "", "file of the key that studies' checkpoints are encrypted with; such a worker runs encrypted studies only (docs/encryption.md)")
+	flags.StringSliceVar(&options.recipients, "recipient", nil, "public key whose holder may read checkpoints besides (repeatable)")
 	flags.StringSliceVar(&options.write, "allow-write", nil, "file or folder that commands may read and write (repeatable)")
 }
 
@@ -269,13 +275,20 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 			o.Protected = append(o.Protected, file)
 		}
 	}
+	keys, err := sealed.Read(o.identity, o.recipients)
+	if err != nil {
+		return agent.Options{}, term.Misuse("%w", err)
+	}
+	if keys != nil {
+		o.Protected = append(o.Protected, o.identity)
+	}
 	if len(o.path) == 0 {
 		o.path = ownEnvironment()
 	}
 	made := agent.Options{
 		Server: client, Name: o.Name, Labels: o.labels, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
-		Policy: process.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets,
+		Policy: process.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets, Keys: keys,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
 	}
 	if !o.noModels {
