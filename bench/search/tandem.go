@@ -42,8 +42,10 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 // variants change a study in one way each; they stand behind a method's name.
 func variants() map[string]func(*definition.Definition) {
 	return map[string]func(*definition.Definition){
-		"one":  func(def *definition.Definition) { def.Search.Learning = search.OneRung },
-		"down": func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
+		"early1": func(def *definition.Definition) { def.Search.EarlyAnswer = 1 },
+		"early2": func(def *definition.Definition) { def.Search.EarlyAnswer = 2 },
+		"one":    func(def *definition.Definition) { def.Search.Learning = search.OneRung },
+		"down":   func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
 	}
 }
 

@@ -60,6 +60,7 @@ type Rules struct {
 	Eta        int
 	Brackets   int
 	Population int
+	Early      int
 }
 
 // New returns the promotion that the rules name.
@@ -72,7 +73,7 @@ func New(r Rules) Promotion {
 	case budget.Population:
 		return population{size: r.Population}
 	}
-	return asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets)}
+	return asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets), early: r.Early}
 }
 
 // none trains every trial at the top rung: there is nothing to go up to.
