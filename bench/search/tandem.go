@@ -42,10 +42,8 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 // variants change a study in one way each; they stand behind a method's name.
 func variants() map[string]func(*definition.Definition) {
 	return map[string]func(*definition.Definition){
-		"early1": func(def *definition.Definition) { def.Search.EarlyAnswer = 1 },
-		"early2": func(def *definition.Definition) { def.Search.EarlyAnswer = 2 },
-		"one":    func(def *definition.Definition) { def.Search.Learning = search.OneRung },
-		"down":   func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
+		"one":  func(def *definition.Definition) { def.Search.Learning = search.OneRung },
+		"down": func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
 	}
 }
 

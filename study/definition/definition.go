@@ -67,9 +67,6 @@ type Search struct {
 	Population int `json:"population,omitempty"`
 	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
-	// EarlyAnswer is of how many outcomes at the last rung below the top the best goes
-	// up, though they are fewer than eta; 0: of none.
-	EarlyAnswer int `json:"early_answer,omitempty"`
 	// Learning is from which outcomes the models of bohb and tpe learn. Studies
 	// that were stored without it learn from one rung.
 	Learning search.Learning `json:"learning,omitempty"`
@@ -239,7 +236,7 @@ func (d Definition) SearchSettings() search.Settings {
 		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, Learning: d.Search.Learning, GridPoints: d.Search.GridPoints,
-		EarlyStopping: d.Search.EarlyStopping, EarlyAnswer: d.Search.EarlyAnswer, Population: d.Search.Population,
+		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
 		Restarts: d.Search.Restarts,
 		Groups:   d.Search.Groups,
 		Repeats:  d.Search.Repeats,

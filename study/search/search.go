@@ -41,9 +41,6 @@ type Settings struct {
 	// Brackets bounds how many starting rungs are used (Hyperband's brackets);
 	// 0 means all, and is all there is without promotion.
 	Brackets int `json:"brackets"`
-	// EarlyAnswer is of how many outcomes at the last rung below the top, of three rungs
-	// or more, the best goes up, where that is fewer than eta; 0: of none.
-	EarlyAnswer int `json:"early_answer,omitempty"`
 	// EarlyStopping stops trials while they train; nil means never, and then
 	// the search takes no [Reported].
 	EarlyStopping *stopping.EarlyStopping `json:"early_stopping,omitempty"`

@@ -98,36 +98,11 @@ func TestStories(t *testing.T) {
 		s.Maximize = []bool{false}
 		return s
 	}
-	early := func(s search.Settings) search.Settings {
-		s.EarlyAnswer = 2
-		return s
-	}
 	cases := []struct {
 		name     string
 		settings search.Settings
 		story    string
 	}{
-		{"an early answer waits for two at the last rung", early(sha(3, 3, 9)), `
-			request -> create 0 at 0
-			request -> create 1 at 0
-			request -> create 2 at 0
-			0 measured 0.5 at 0
-			1 measured 0.4 at 0
-			2 measured 0.3 at 0
-			request -> promote 0 at 1
-			0 measured 0.6 at 1
-			request -> create 3 at 0
-			3 measured 0.7 at 0
-			request -> promote 3 at 1
-			3 measured 0.55 at 1
-			request -> promote 0 at 2
-			request -> create 4 at 0`},
-		{"on two rungs there is no early answer", early(sha(2, 3, 3)), `
-			request -> create 0 at 0
-			request -> create 1 at 0
-			0 measured 0.5 at 0
-			1 measured 0.6 at 0
-			request -> create 2 at 0`},
 		{"one in eta goes up as soon as it has earned it", sha(3, 3, 4), `
 			request -> create 0 at 0
 			request -> create 1 at 0

@@ -13,17 +13,6 @@ type asynchronous struct {
 	open
 	eta    int
 	shares shares
-	early  int
-}
-
-// limit is how many of the best go up from the rung. Of early ones the best goes up
-// from the last rung of three or more below the top, though they are fewer than eta.
-func (a asynchronous) limit(h *ladder.History, from int) int {
-	limit := h.Rungs[from].Top(a.eta)
-	if a.early > 0 && from > 0 && from == len(h.Rungs)-2 {
-		limit = max(limit, min(1, h.Rungs[from].Top(a.early)))
-	}
-	return limit
 }
 
 // Earned looks from the highest rung down for a trial among the best
@@ -31,7 +20,7 @@ func (a asynchronous) limit(h *ladder.History, from int) int {
 func (a asynchronous) Earned(h *ladder.History, _ Outlook) (Step, bool) {
 	for from := len(h.Rungs) - 2; from >= 0; from-- {
 		r := &h.Rungs[from]
-		limit := a.limit(h, from)
+		limit := r.Top(a.eta)
 		if place := r.Best(limit); place >= 0 {
 			reason := fmt.Sprintf("rank %d of %d at rung %d, where the best %d go up", place+1, len(r.Entries), from, limit)
 			return Step{Trial: r.Entries[place].Trial, Reason: reason}, true
@@ -51,7 +40,7 @@ func (a asynchronous) Allows(_ *ladder.History, at ladder.Slot) bool {
 func (a asynchronous) Earnable(h *ladder.History, _, _ int) int {
 	count := 0
 	for from := range len(h.Rungs) - 1 {
-		count += h.Rungs[from].Promotable(a.limit(h, from))
+		count += h.Rungs[from].Promotable(h.Rungs[from].Top(a.eta))
 	}
 	return count
 }

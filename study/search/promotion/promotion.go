@@ -60,7 +60,6 @@ type Rules struct {
 	Eta        int
 	Brackets   int
 	Population int
-	Early      int
 }
 
 // New returns the promotion that the rules name.
@@ -73,7 +72,7 @@ func New(r Rules) Promotion {
 	case budget.Population:
 		return population{size: r.Population}
 	}
-	return asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets), early: r.Early}
+	return asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets)}
 }
 
 // none trains every trial at the top rung: there is nothing to go up to.

@@ -250,9 +250,6 @@ func (r *referee) quota(bracket, rung, n int) int {
 	if r.settings.Promotion == budget.Synchronous {
 		return r.brackets[bracket].quota(rung, r.settings.Eta)
 	}
-	if early := r.settings.EarlyAnswer; early > 0 && rung == r.top()-1 && rung > 0 && r.settings.Promotion.OrDefault() == budget.Asynchronous {
-		return max(min(1, n/early), n/r.settings.Eta)
-	}
 	return n / r.settings.Eta
 }
 

@@ -32,7 +32,6 @@ func anySettings(t *rapid.T, made Subject, by budget.Promotion) search.Settings 
 		GridPoints:     rapid.IntRange(1, 3).Draw(t, "grid points"),
 		Maximize:       rapid.SliceOfN(rapid.Bool(), 1, objectives).Draw(t, "maximize"),
 		Promotion:      by,
-		EarlyAnswer:    rapid.IntRange(0, 2).Draw(t, "early answer"),
 	}
 	if times := rapid.IntRange(1, 3).Draw(t, "times"); times > 1 && by != budget.Population {
 		settings.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 4).Draw(t, "repeated"), Times: times}
