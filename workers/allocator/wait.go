@@ -35,11 +35,13 @@ type Returned struct {
 func (p Placements) Waits(one Waiting) []protocol.Wait {
 	defer p.locked()()
 	members, need := p.alive(), one.Need(1)
-	suited := slices.DeleteFunc(slices.Clone(members), func(m pool.Member) bool { return !m.Suits(one.Wants) })
-	reason := pool.Unsuited(one.Wants, members)
+	reason, wants := pool.Unsuited(one.Wants, members), one.Wants.String()
+	if wants != "" {
+		members = slices.DeleteFunc(members, func(m pool.Member) bool { return !m.Suits(one.Wants) })
+	}
 	if reason == "" {
-		if reason = pool.Unfit(need, suited); reason != "" && len(suited) < len(members) {
-			reason += "; only workers with " + one.Wants.String() + " count"
+		if reason = pool.Unfit(need, members); reason != "" && wants != "" && len(members) > 0 {
+			reason += "; only workers with " + wants + " count"
 		}
 	}
 	if reason != "" {
@@ -48,7 +50,7 @@ func (p Placements) Waits(one Waiting) []protocol.Wait {
 	if no := p.overQuota(one.Owner, need, pool.Amount{}); no.Reason != "" {
 		return []protocol.Wait{{Cause: no.Cause, Reason: no.Reason}}
 	}
-	if waits := p.waitsForWorkers(one, suited); waits != nil {
+	if waits := p.waitsForWorkers(one, members); waits != nil {
 		return waits
 	}
 	if one.Returned == nil {
