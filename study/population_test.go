@@ -69,7 +69,7 @@ func TestAChildContinuesItsParent(t *testing.T) {
 		}
 		child := w.mustLease("worker-1")
 		parent := w.trial(best)
-		if child.Number != 5 || child.Rung != 1 || child.FirstEpoch != 3 || child.Checkpoint == nil || child.Checkpoint.Artifact != artifact(parent.Number, 2) {
+		if child.Number != 5 || child.Rung != 1 || child.FirstEpoch != 3 || child.Checkpoint == nil || child.Checkpoint.Artifact != artifact(parent.Number, 2) || child.Checkpoint.Trial != parent.ID {
 			t.Fatalf("the child is %+v with checkpoint %+v", child, child.Checkpoint)
 		}
 		stored, loser := w.trial(child.Trial), w.trial(worst)

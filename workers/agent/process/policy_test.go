@@ -1,0 +1,49 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/sealed"
+)
+
+// A server that strikes the recipients of an encrypted study out, or adds its own, is
+// refused before anything of the trial begins.
+func TestAWorkerWithKeysRefusesWhatItsOwnerDoesNotKnow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	content, own, err := sealed.Create(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, servers, err := sealed.Create(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := sealed.Read(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		keys       *sealed.Keys
+		recipients []string
+		refused    bool
+	}{
+		"its own":         {keys, []string{own}, false},
+		"in the clear":    {keys, nil, true},
+		"the server's":    {keys, []string{own, servers}, true},
+		"without keys":    {nil, []string{own}, true},
+		"without section": {nil, nil, false},
+	} {
+		err := Rules{Keys: test.keys}.Allows(exec.Command("train"), protocol.Lease{Recipients: test.recipients})
+		if refused := errors.As(err, new(Refusal)); refused != test.refused || !refused && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
