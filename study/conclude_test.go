@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,23 @@ func TestAStudyWithAResultIsCompletedWhateverFailed(t *testing.T) {
 		w.fails(w.mustLease("worker-1"), "exit code 1")
 		w.lease("worker-1")
 		w.ended(created.ID, protocol.StudyCompleted, "the search is finished")
+	})(t)
+}
+
+func TestAStudyOfNaNSaysSo(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.create("min: 1, max: 9", "min: 1, max: 1", "trials: 27", "trials: 2")
+		w.register("worker-1")
+		for range 2 {
+			lease := w.mustLease("worker-1")
+			if err := w.reportAll(lease, 1, map[string]trial.Float{"accuracy": trial.Float(math.NaN())}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ended(created.ID, protocol.StudyCompleted, "the search is finished, and no trial measured a number: 2 of 2 reported NaN")
 	})(t)
 }
 

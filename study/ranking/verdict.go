@@ -3,6 +3,7 @@ package ranking
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -18,21 +19,29 @@ func Verdict(status protocol.StudyStatus, reason string, trials iter.Seq[trial.T
 		return status, reason
 	}
 	fruitless := failures{counts: map[string]int{}}
-	known := 0
+	known, diverged := 0, 0
 	for t := range trials {
 		known++
 		switch {
+		case len(t.Results) > 0 && !slices.ContainsFunc(t.Results, finite):
+			diverged++
 		case len(t.Results) > 0, t.State == trial.Pruned:
 			return status, reason
 		case t.State == trial.Failed, t.State == trial.Lost:
 			fruitless.add(t)
 		}
 	}
+	if diverged > 0 {
+		return status, reason + fmt.Sprintf(", and no trial measured a number: %d of %d reported NaN, which is never the best; look at the ranges, such as the learning rate's", diverged, known)
+	}
 	if fruitless.all() == 0 {
 		return status, reason + ", and no trial was measured"
 	}
 	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(known)
 }
+
+// finite reports whether no value of a result is NaN.
+func finite(r trial.Result) bool { return !slices.ContainsFunc(r.Values, trial.Float.IsNaN) }
 
 // failures are the trials of a study that came to nothing.
 type failures struct {

@@ -191,7 +191,7 @@ func syncFolder(path string) error {
 func firsts(path string) ([]int64, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("list the audit log: %w", err)
+		return nil, fmt.Errorf("list the audit log, of the server's --data: %w", err)
 	}
 	var list []int64
 	for _, entry := range entries {

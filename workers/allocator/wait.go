@@ -96,9 +96,9 @@ func (p Placements) waitsForWorkers(one Waiting, members []pool.Member) []protoc
 // unopened says what a worker of those connected needs to run the study, or must not have.
 func (a Ask) unopened(connected int) string {
 	if len(a.Recipients) == 0 {
-		return fmt.Sprintf("all %d connected workers run encrypted studies only: start one without --identity, or give the study encryption.recipients", connected)
+		return fmt.Sprintf("all %d workers that suit it otherwise run encrypted studies only: start one without --identity, or give the study encryption.recipients", connected)
 	}
-	return fmt.Sprintf("none of the %d connected workers holds the key %s: start one with 'tandem worker --identity FILE', the file of that key", connected, sealed.Short(a.Recipients[0]))
+	return fmt.Sprintf("none of the workers that suit it otherwise (%d) holds the key %s: start one with 'tandem worker --identity FILE', the file of that key", connected, sealed.Short(a.Recipients[0]))
 }
 
 // against is what all workers have against the study; false if one has nothing.

@@ -10,7 +10,7 @@ import (
 // suggest ends a message about an unknown name with the known one that was
 // probably meant, or with all that are known.
 func suggest(name string, known []string) string {
-	best, fewest := "", 1+len(name)/3 // a typo in three letters is still a typo
+	best, fewest := "", 1+len(name)/4 // a typo in three letters is still a typo, two are another word
 	for _, candidate := range known {
 		if len(name) > len(candidate)+fewest {
 			continue
