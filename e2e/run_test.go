@@ -43,7 +43,8 @@ func TestRunFromOneCommand(t *testing.T) {
 	if again.code != 0 || !strings.Contains(again.stdout, "Study one-command-2") {
 		t.Errorf("exit code %d\n%s%s", again.code, again.stdout, again.stderr)
 	}
-	for _, wanted := range []string{"RANK", "Recommended: trial", "(estimate)", "continued from a checkpoint", "Web page: http://127.0.0.1:"} {
+	for _, wanted := range []string{"RANK", "Recommended: trial", "(estimate)", "continued from a checkpoint", "Web page: http://127.0.0.1:",
+		"(there is a study one-command already, which is completed: "} {
 		if !strings.Contains(again.stdout, wanted) {
 			t.Errorf("the output lacks %q:\n%s", wanted, again.stdout)
 		}

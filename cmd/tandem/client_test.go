@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,5 +17,20 @@ func TestAWorkerWithoutATokenSaysSoAtOnce(t *testing.T) {
 	code := term.Execute(t.Context(), rootCommand(), []string{"worker", "--server", "http://127.0.0.1:1", "--scratch", t.TempDir()}, &stdout, &stderr)
 	if code != term.ExitUsage || !strings.Contains(stderr.String(), "set TANDEM_TOKEN") {
 		t.Errorf("code %d, %s", code, stderr.String())
+	}
+}
+
+func TestMistypedValuesAreToldInPlainWords(t *testing.T) {
+	for want, args := range map[string][]string{
+		`"--gpus" flag: it must be a whole number`:    {"quota", "set", "ada", "--gpus", "two"},
+		`"--for" flag: time: missing unit`:            {"reservation", "make", "--for", "8"},
+		"write one such as 90m or 8h":                 {"reservation", "make", "--for", "7d"},
+		"tandem: list the audit log, of the server's": {"audit", "verify", "--data", t.TempDir()},
+		"tandem: --token-file: ":                      {"study", "list", "--token-file", filepath.Join(t.TempDir(), "none")},
+	} {
+		var stderr bytes.Buffer
+		if code := term.Execute(t.Context(), rootCommand(), args, io.Discard, &stderr); code == term.ExitOK || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "strconv") {
+			t.Errorf("%q ends with code %d: %s", args, code, stderr.String())
+		}
 	}
 }

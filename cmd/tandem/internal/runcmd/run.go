@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -239,42 +242,48 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 
 // study finds the unfinished study of an earlier run, or creates a new one.
 func (f *runFlags) study(ctx context.Context, client *rest.Client, def definition.Definition, out io.Writer) (protocol.StudyView, error) {
-	wanted := def.Name
+	wanted, kept := def.Name, ""
 	for number := 2; ; number++ {
 		found, err := client.Study(ctx, def.Name)
 		switch {
 		case problem.Is(err, problem.NotFound):
 			view, err := studycmd.Create(ctx, client, def)
 			if err == nil {
-				describe(out, wanted, view)
+				describe(out, kept, view)
 			}
 			return view, err
 		case err != nil:
 			return found, err
-		case !found.Status.Over() && same(found, def):
+		}
+		differ := differing(found, def)
+		if !found.Status.Over() && len(differ) == 0 {
 			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials))
 			if found.Status == protocol.StudyPaused {
 				return client.ResumeStudy(ctx, found.ID)
 			}
 			return found, nil
 		}
+		switch {
+		case number > 2: // why the first is kept says enough
+		case found.Status.Over():
+			kept = fmt.Sprintf(" (there is a study %s already, which is %s: 'tandem study extend' gives one that is over more trials)", format.Plain(wanted), found.Status)
+		default:
+			kept = fmt.Sprintf(" (there is a study %s already, which differs in %s)", format.Plain(wanted), strings.Join(differ, ", "))
+		}
 		def.Name = fmt.Sprintf("%s-%d", wanted, number)
 	}
 }
 
-func describe(out io.Writer, wanted string, view protocol.StudyView) {
-	name := format.Plain(view.Name)
-	if view.Name != wanted {
-		name += fmt.Sprintf(" (there is a study %s already)", format.Plain(wanted))
-	}
+func describe(out io.Writer, kept string, view protocol.StudyView) {
+	name := format.Plain(view.Name) + kept
 	top := view.Rungs[len(view.Rungs)-1].Budget
 	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Methods(), view.Definition.Search.Promotion.OrDefault(),
 		format.Count(len(view.Rungs), "rung"), format.Budget(top), view.Definition.Search.Seed)
 }
 
-// same reports whether a stored study is what the file says. A seed that the
-// file leaves open was drawn by the server; limits that were extended are not the file's.
-func same(found protocol.StudyView, file definition.Definition) bool {
+// differing names the fields in which a stored study is not what the file says. A seed that
+// the file leaves open was drawn by the server; limits that were extended are not the file's.
+func differing(found protocol.StudyView, file definition.Definition) (names []string) {
 	stored := found.Definition
 	if found.Extended {
 		file.Stop = stored.Stop
@@ -284,9 +293,24 @@ func same(found protocol.StudyView, file definition.Definition) bool {
 	}
 	stored.Search.Promotion = stored.Search.Promotion.OrDefault()
 	file.Name = stored.Name
-	a, errA := json.Marshal(stored)
-	b, errB := json.Marshal(file)
-	return errA == nil && errB == nil && string(a) == string(b)
+	var a, b map[string]json.RawMessage
+	for fields, from := range map[*map[string]json.RawMessage]definition.Definition{&a: stored, &b: file} {
+		if text, err := json.Marshal(from); err != nil || json.Unmarshal(text, fields) != nil {
+			return []string{"a field that cannot be read"}
+		}
+	}
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		switch {
+		case string(a[name]) == string(b[name]):
+		case name == "code":
+			names = append(names, "code: the script, or a file beside it, has changed")
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // taken reports whether somebody answers at the address.

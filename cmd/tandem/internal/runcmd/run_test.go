@@ -1,6 +1,25 @@
 package runcmd
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+func TestAStudyThatIsKeptIsToldInWhatItDiffers(t *testing.T) {
+	stored := definition.Definition{Name: "a", Code: "1", Search: definition.Search{Seed: 7}, Stop: definition.Stop{Trials: 60}}
+	file := definition.Definition{Name: "a-2", Code: "1", Search: definition.Search{Promotion: stored.Search.Promotion.OrDefault()}, Stop: definition.Stop{Trials: 50}}
+	found := protocol.StudyView{Definition: stored, Extended: true}
+	if got := differing(found, file); len(got) > 0 {
+		t.Errorf("an extended study differs in %q", got)
+	}
+	found.Extended, file.Code, file.Priority = false, "2", 1
+	if got := differing(found, file); !slices.Equal(got, []string{"code: the script, or a file beside it, has changed", "priority", "stop"}) {
+		t.Errorf("it differs in %q", got)
+	}
+}
 
 func TestRunTakesSlots(t *testing.T) {
 	for _, test := range []struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -133,6 +134,9 @@ logs it at each start), and give it with --expect later.`,
 			report, err := audit.Verify(filepath.Join(*data, auditFolder), strings.ToLower(expect))
 			if *asJSON {
 				return errors.Join(term.WriteJSON(command.OutOrStdout(), verdict(report, err)), err)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 			if err != nil {
 				return fmt.Errorf("the audit log is not as it was written: %w", err)

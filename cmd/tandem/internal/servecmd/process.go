@@ -185,7 +185,7 @@ func (p *Process) openData(ctx context.Context) (*server, error) {
 
 func (p *Process) listen() (err error) {
 	if p.listener, err = net.Listen("tcp", p.options.Listen); err != nil {
-		return fmt.Errorf("listen on %s: %w", p.options.Listen, err)
+		return fmt.Errorf("--listen %s: write HOST:PORT with a free port, such as 127.0.0.1:7171: %w", p.options.Listen, err)
 	}
 	p.bound()
 	if err := p.encrypt(p.hosts()); err != nil {

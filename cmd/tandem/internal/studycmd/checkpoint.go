@@ -50,7 +50,7 @@ func checkpointCommand(flags *term.Flags) *cobra.Command {
 		}
 		defer body.Close()
 		if err := os.Mkdir(folder, 0o700); err != nil {
-			return fmt.Errorf("--output: %w", err)
+			return fmt.Errorf("--output: name a new folder: %w", err)
 		}
 		moved := term.NewTransfer(os.Stderr, "Downloading "+format.Plain(study), kept.Bytes)
 		box := artifact.Box{Keys: keys, Recipients: view.Definition.Recipients()}

@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (c *Connection) Open() (*rest.Client, error) {
 	if c.TokenFile != "" {
 		content, err := os.ReadFile(c.TokenFile)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 		token = strings.TrimSpace(string(content))
 	}

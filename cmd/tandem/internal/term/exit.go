@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +59,13 @@ func (e Ended) Error() string { return fmt.Sprintf("the command ended with code 
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return Misuse("%w\nSee '%s --help'", err, command.CommandPath())
+		text, parser, _ := strings.Cut(err.Error(), "strconv.Parse")
+		if kind, _, number := strings.Cut(parser, ":"); number {
+			text += map[string]string{"Int": "it must be a whole number", "Uint": "it must be a whole number of at least 0", "Float": "it must be a number", "Bool": "it must be true or false"}[kind]
+		} else if strings.Contains(text, " flag: time: ") {
+			text += ": write one such as 90m or 8h"
+		}
+		return Misuse("%s\nSee '%s --help'", text, command.CommandPath())
 	})
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -79,7 +86,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 		fmt.Fprintln(stderr, "tandem:", format.Lines(shown.Error())) // a server may have said it
 	}
 	if problem.Is(err, problem.Unauthorized) {
-		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.")
+		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.\n"+
+			"On the server's machine, tandem token create --scope admin --data FOLDER makes one.")
 	}
 	return ExitCode(ctx, err)
 }
