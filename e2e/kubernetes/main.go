@@ -24,6 +24,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -37,6 +38,13 @@ var programs = []string{
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	runtime.LockOSThread() // the programs end with the thread that started them
+	go func() { // "go run" tells nothing when it is killed
+		for parent := os.Getppid(); os.Getppid() == parent; {
+			time.Sleep(time.Second)
+		}
+		stop()
+	}()
 	code, err := run(ctx, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubernetes:", err)
@@ -179,7 +187,7 @@ func (p *plane) begin(bin string, words []string) error {
 	defer log.Close() //nolint:errcheck // the program has its own
 	command := exec.Command(filepath.Join(bin, words[0]), words[1:]...)
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		return err
 	}
