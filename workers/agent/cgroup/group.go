@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
 // Group is a control group (v2). What a command starts stays in it, whatever it
@@ -29,32 +27,32 @@ const (
 	Patience = 2 * time.Second
 )
 
-// New makes a group below the one this process is in; nil where it cannot.
+// New makes a group in Folder; nil where it cannot.
 func New(name string) *Group {
-	own := proc.ControlGroup()
-	if own == "" {
+	folder := Folder()
+	if folder == "" {
 		return nil
 	}
-	sweep(own)
-	return makeGroup(filepath.Join(own, fmt.Sprintf("%s%d-%s", Prefix, os.Getpid(), name)))
+	sweep(folder)
+	return makeGroup(filepath.Join(folder, fmt.Sprintf("%s%d-%s", Prefix, os.Getpid(), name)))
 }
 
 // sweep removes the empty groups of agents that were killed. Groups in which
 // something runs are left to the agent that finds the folder they belong to: a
 // process number may mean another process in another container.
-func sweep(own string) {
-	folders, err := os.ReadDir(own)
+func sweep(folder string) {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return
 	}
-	for _, folder := range folders {
-		name, ours := strings.CutPrefix(folder.Name(), Prefix)
+	for _, one := range entries {
+		name, ours := strings.CutPrefix(one.Name(), Prefix)
 		number, _, named := strings.Cut(name, "-")
 		pid, err := strconv.Atoi(number)
 		if !ours || !named || err != nil || pid <= 0 || unix.Kill(pid, 0) != unix.ESRCH {
 			continue
 		}
-		if g := (&Group{filepath.Join(own, folder.Name())}); g.empty() {
+		if g := (&Group{filepath.Join(folder, one.Name())}); g.empty() {
 			g.Remove()
 		}
 	}

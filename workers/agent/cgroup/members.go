@@ -34,16 +34,7 @@ func Members(leader int, mark string) []int {
 
 // Processes are the processes of a control group and of those inside of it.
 func Processes(folder string) []int {
-	var list []int
-	content, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
-	if err != nil {
-		return nil // it has just been removed
-	}
-	for field := range strings.FieldsSeq(string(content)) {
-		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
-			list = append(list, pid)
-		}
-	}
+	list := own(folder)
 	inside, err := os.ReadDir(folder)
 	if err != nil {
 		return list
@@ -51,6 +42,18 @@ func Processes(folder string) []int {
 	for _, one := range inside {
 		if one.IsDir() {
 			list = append(list, Processes(filepath.Join(folder, one.Name()))...)
+		}
+	}
+	return list
+}
+
+// own are the processes of a control group without those of groups inside of it.
+func own(folder string) []int {
+	var list []int
+	content, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs")) // it may have just been removed
+	for field := range strings.FieldsSeq(string(content)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+			list = append(list, pid)
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,10 +9,26 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
-// Enable has the controller in the group, if this user may. It needs it in the
-// groups above; the kernel allows it only in such as have no process themselves.
+// aside is the name of the group into which an agent moves itself (see Enable).
+const aside = "tandem-worker"
+
+// Folder is where groups are made: the group this process was started in; empty
+// where there is none.
+func Folder() string {
+	folder := proc.ControlGroup()
+	if filepath.Base(folder) == aside {
+		return filepath.Dir(folder)
+	}
+	return folder
+}
+
+// Enable has the controller in the group, if this user may. The groups above need it
+// too, and the kernel allows it only in such as have no process themselves: where this
+// process is the only one, as in a service of systemd, it moves into a group of its own.
 func (g *Group) Enable(controller string) bool {
 	if g == nil {
 		return false
@@ -23,9 +40,28 @@ func (g *Group) Enable(controller string) bool {
 	}
 	outer := filepath.Dir(g.Directory)
 	for _, folder := range []string{filepath.Dir(outer), outer} {
-		_ = os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0) // seen below
+		if errors.Is(passOn(folder, controller), unix.EBUSY) && alone(folder) && stepAside(folder) == nil {
+			_ = passOn(folder, controller) // seen below
+		}
 	}
 	return has()
+}
+
+func passOn(folder, controller string) error {
+	return os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0)
+}
+
+// alone reports whether no other process is in the group itself.
+func alone(folder string) bool {
+	return slices.Equal(own(folder), []int{os.Getpid()})
+}
+
+func stepAside(folder string) error {
+	group := filepath.Join(folder, aside)
+	if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
 }
 
 // CanEnable reports whether groups below the folder would have the controller,
@@ -43,7 +79,7 @@ func CanEnable(folder, controller string) bool {
 	}
 	// Of the groups with processes in them only the tree's root may pass it on.
 	_, err = os.Stat(filepath.Join(folder, "cgroup.type"))
-	return os.IsNotExist(err) || len(Processes(folder)) == 0
+	return os.IsNotExist(err) || len(own(folder)) == 0 || alone(folder)
 }
 
 // SweepVersion1 removes the groups (v1) of agents that were killed, as far as nothing

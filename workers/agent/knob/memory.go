@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/workers/agent/cgroup"
 )
@@ -39,7 +38,7 @@ type memoryLimit interface {
 
 func (k *memoryKnob) available() (string, error) {
 	switch {
-	case cgroup.CanEnable(proc.ControlGroup(), "memory"):
+	case cgroup.CanEnable(cgroup.Folder(), "memory"):
 		return groupLimit{}.how(), nil
 	case k.folder != "" && unix.Access(k.folder, unix.W_OK) == nil:
 		return (&oldGroupLimit{}).how(), nil

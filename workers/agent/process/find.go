@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,7 +33,11 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 	}
 	// Not exec.Command: it would look the name up once more, elsewhere.
 	command := &exec.Cmd{Path: lease.Command[0], Args: lease.Command, Dir: directory}
-	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
+	info, err := os.Stat(directory)
+	if errors.Is(err, os.ErrPermission) || err == nil && unix.Access(directory, unix.X_OK) != nil {
+		return command, StudyFault{fmt.Sprintf("the study's directory %s is closed to the user that worker %s runs as (uid %d): open it to that user, or name another directory in the study", directory, r.Worker, os.Geteuid())}
+	}
+	if err != nil || !info.IsDir() {
 		return command, StudyFault{fmt.Sprintf("the study's directory %s does not exist on worker %s: %s", directory, r.Worker, advice)}
 	}
 	name := lease.Command[0]

@@ -58,7 +58,7 @@ func Leaderboard(out io.Writer, def definition.Definition, page protocol.TrialPa
 		return err
 	}
 	if rest := page.Total - len(page.Trials); rest > 0 {
-		_, err := fmt.Fprintf(out, "and %d more\n", rest)
+		_, err := fmt.Fprintf(out, "and %d more: 'tandem study trials' lists all\n", rest)
 		return err
 	}
 	return nil
