@@ -39,7 +39,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	runtime.LockOSThread() // the programs end with the thread that started them
-	go func() { // "go run" tells nothing when it is killed
+	go func() {            // "go run" tells nothing when it is killed
 		for parent := os.Getppid(); os.Getppid() == parent; {
 			time.Sleep(time.Second)
 		}
