@@ -87,8 +87,8 @@ var rules = []rule{
 	{
 		name: "a checkpoint of nobody's bytes",
 		edits: []edit{{"study/report.go",
-			"	if err := s.CheckUpload(ctx, t, commitment); err != nil {",
-			"	if err := s.CheckUpload(ctx, t, commitment); err != nil && commitment.Bytes < 0 {"}},
+			"	if err := s.CheckUpload(ctx, t, commitment, r.Study.Definition.Encryption != nil); err != nil {",
+			"	if err := s.CheckUpload(ctx, t, commitment, r.Study.Definition.Encryption != nil); err != nil && commitment.Bytes < 0 {"}},
 		tests: []string{"./web/api -run TestCheckpointsAreOfWhatWasUploaded"},
 	},
 	{
