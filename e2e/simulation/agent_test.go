@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -254,6 +255,15 @@ func (a *agent) restore(lease protocol.Lease) bool {
 	}
 	return a.insist("restore", func() error {
 		body, err := a.client.Artifact(a.ctx, lease.Checkpoint.Artifact)
+		if problem.Is(err, problem.NotFound) { // as for who has lost the lease meanwhile
+			reply, asked := a.client.Heartbeat(a.ctx, a.id, protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch}}})
+			switch {
+			case problem.Is(asked, problem.Unavailable):
+				return asked
+			case asked == nil && slices.Contains(reply.Lost, lease.Trial):
+				return problem.New(problem.LeaseLost, "the lease is lost")
+			}
+		}
 		if err != nil {
 			return err
 		}
