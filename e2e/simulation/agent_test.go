@@ -260,7 +260,7 @@ func (a *agent) restore(lease protocol.Lease) bool {
 			switch {
 			case problem.Is(asked, problem.Unavailable):
 				return asked
-			case asked == nil && slices.Contains(reply.Lost, lease.Trial):
+			case problem.Is(asked, problem.NotFound), asked == nil && slices.Contains(reply.Lost, lease.Trial):
 				return problem.New(problem.LeaseLost, "the lease is lost")
 			}
 		}
