@@ -90,6 +90,9 @@ func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 	if refused := at.cli("study", "checkpoint", s.name, "--output", model+"-refused"); refused.code == 0 || !strings.Contains(refused.stderr, "--identity FILE") {
 		t.Errorf("without the key it says %s", refused.stderr)
 	}
+	if _, err := os.Stat(model + "-refused"); !os.IsNotExist(err) {
+		t.Errorf("what was refused left a folder: %v", err)
+	}
 	if said := at.must("study", "checkpoint", s.name, "--output", model, "--identity", key); strings.Contains(said, "not checked") {
 		t.Error(said)
 	}

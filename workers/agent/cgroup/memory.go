@@ -13,8 +13,9 @@ import (
 	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
-// aside is the name of the group into which an agent moves itself (see Enable).
-const aside = "tandem-worker"
+// aside is the name of the group into which an agent moves itself (see Enable): one that
+// nobody else gives.
+const aside = "tandem-worker.aside"
 
 // Folder is where groups are made: the group this process was started in; empty
 // where there is none.

@@ -281,6 +281,14 @@ func describe(out io.Writer, kept string, view protocol.StudyView) {
 		format.Count(len(view.Rungs), "rung"), format.Budget(top), view.Definition.Search.Seed)
 }
 
+func fieldsOf(def definition.Definition) (fields map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(def)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	return fields, err
+}
+
 // differing names the fields in which a stored study is not what the file says. A seed that
 // the file leaves open was drawn by the server; limits that were extended are not the file's.
 func differing(found protocol.StudyView, file definition.Definition) (names []string) {
@@ -293,11 +301,10 @@ func differing(found protocol.StudyView, file definition.Definition) (names []st
 	}
 	stored.Search.Promotion = stored.Search.Promotion.OrDefault()
 	file.Name = stored.Name
-	var a, b map[string]json.RawMessage
-	for fields, from := range map[*map[string]json.RawMessage]definition.Definition{&a: stored, &b: file} {
-		if text, err := json.Marshal(from); err != nil || json.Unmarshal(text, fields) != nil {
-			return []string{"a field that cannot be read"}
-		}
+	a, errA := fieldsOf(stored)
+	b, errB := fieldsOf(file)
+	if errA != nil || errB != nil {
+		return []string{"a field that cannot be read"}
 	}
 	both := maps.Clone(a)
 	maps.Copy(both, b)

@@ -2,6 +2,7 @@ package studycmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,8 +57,8 @@ func checkpointCommand(flags *term.Flags) *cobra.Command {
 		box := artifact.Box{Keys: keys, Recipients: view.Definition.Recipients()}
 		vouched, err := box.Open(moved.Reader(body), folder, downloads, artifact.LabelOf(view.ID, id, *kept))
 		moved.End()
-		if err != nil {
-			return fmt.Errorf("the checkpoint of epoch %d: %w", kept.Epoch, err)
+		if err != nil { // nothing stays of what is not whole, or another's
+			return errors.Join(fmt.Errorf("the checkpoint of epoch %d: %w", kept.Epoch, err), os.RemoveAll(folder))
 		}
 		fmt.Fprintf(out, "Checkpoint of epoch %d of trial %s in %s\n", kept.Epoch, id, folder)
 		if len(box.Recipients) > 0 && !vouched {
