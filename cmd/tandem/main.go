@@ -25,12 +25,17 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/truthcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/workercmd"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/sandbox"
+	"github.com/tandem-tune/tandem/workers/service"
 )
 
 func main() {
 	if slices.Equal(os.Args[1:], sandbox.Subcommand()) {
 		os.Exit(sandbox.Process())
+	}
+	if definition.IsService(append([]string{"tandem"}, os.Args[1:]...)) {
+		os.Exit(service.Process(os.Args[2]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

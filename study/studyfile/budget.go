@@ -5,11 +5,15 @@ import (
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
-// readBudget reads how much a trial may spend, with the defaults filled in.
-func readBudget(s tree.Section) budget.Settings {
+// readBudget reads how much a trial may spend, with the defaults filled in. A service
+// has windows, which are epochs, and no data.
+func readBudget(s tree.Section, service bool) budget.Settings {
 	b := budget.Settings{Rounding: budget.Nearest}
 	n, at := s.Get("budget")
 	if n == nil {
+		if service {
+			b.Policy = budget.Epochs
+		}
 		return b.WithDefaults()
 	}
 	s, ok := s.Open(at, n, "policy", "growth", "rounding", "epochs", "data_fraction", "seconds", "joules", "eta")
@@ -25,6 +29,9 @@ func readBudget(s tree.Section) budget.Settings {
 	readPart(s.Decoder, "budget.seconds", func() { readAmount(s, "seconds", &b.Seconds) })
 	readPart(s.Decoder, "budget.joules", func() { readAmount(s, "joules", &b.Joules) })
 	readPart(s.Decoder, "budget.eta", func() { s.Whole("eta", 2, budget.MaxEta, &b.Eta) })
+	if service && b.Policy == "" && b.Seconds.Max == 0 && b.Joules.Max == 0 {
+		b.Policy = budget.Epochs
+	}
 	return b.WithDefaults()
 }
 

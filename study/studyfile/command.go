@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
@@ -16,9 +17,28 @@ const (
 	maxVariable = 1_000
 )
 
-// readCommand reads the argv.
-func readCommand(s tree.Section) []string {
+// readCommand reads the argv of a script; a service's is its driver's.
+func readCommand(s tree.Section, service *definition.Service) []string {
 	n, at := s.Get("command")
+	argv := readArgv(s, n, at, ", or leave command out for a study that your own process drives with ask and tell")
+	if service == nil {
+		return argv
+	}
+	driver, err := service.Command()
+	section, sectionAt := s.Get("service")
+	switch length := len(driver[len(driver)-1]); {
+	case err != nil:
+		s.Fault(sectionAt, section, "%v", err)
+	case n != nil && !slices.Equal(argv, driver):
+		s.Fault(at, n, "is given beside service: keep command for a script that reports, or service for a program that serves")
+	case length > maxArgument:
+		s.Fault(sectionAt, section, "has %d bytes as JSON: at most %d, so put long texts into files beside the study", length, maxArgument)
+	}
+	return driver
+}
+
+// readArgv reads a program and its arguments; instead is what an empty one could be.
+func readArgv(s tree.Section, n *tree.Node, at, instead string) []string {
 	switch {
 	case n == nil:
 		return nil
@@ -29,7 +49,7 @@ func readCommand(s tree.Section) []string {
 		s.Fault(at, n, "must be a list of arguments, as no shell reads it: write %s", asList(n.Raw))
 		return nil
 	case len(n.Items) == 0:
-		s.Fault(at, n, "is empty: name the program, or leave command out for a study that your own process drives with ask and tell")
+		s.Fault(at, n, "is empty: name the program%s", instead)
 		return nil
 	case len(n.Items) > maxArguments:
 		s.Fault(at, n, "has %d arguments: at most %d", len(n.Items), maxArguments)

@@ -51,7 +51,8 @@ stop: {zzzzzzzz: 1}
 retry: {zzzzzzzz: 1}
 resources: {zzzzzzzz: 1}
 placement: {zzzzzzzz: 1}
-similarity: {zzzzzzzz: 1}`), studyfile.YAML)
+similarity: {zzzzzzzz: 1}
+service: {zzzzzzzz: 1, ready: {zzzzzzzz: 1}, stop: {zzzzzzzz: 1}}`), studyfile.YAML)
 	var told *problem.Error
 	if !errors.As(err, &told) {
 		t.Fatal(err)

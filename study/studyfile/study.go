@@ -18,11 +18,12 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 		return def
 	}
 	s, _ := d.Open("", root,
-		"name", "description", "command", "directory", "code", "environment", "secrets", "encryption", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
+		"name", "description", "command", "service", "directory", "code", "environment", "secrets", "encryption", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
-	def.Command = readCommand(s)
+	def.Service = readService(s)
+	def.Command = readCommand(s, def.Service)
 	s.Text("directory", 4096, &def.Directory)
 	s.Text("code", 64, &def.Code)
 	def.Environment = readEnvironment(s)
@@ -34,9 +35,9 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Objectives = readObjectives(s)
 	def.Constraints = readConstraints(s)
 	def.Space = readSpace(s)
-	def.System = readSystem(s, len(def.Command) > 0)
+	def.System = readSystem(s, len(def.Command) > 0 && def.Service == nil)
 	def.Inference = readInference(s)
-	def.Budget = readBudget(s)
+	def.Budget = readBudget(s, def.Service != nil)
 	def.Search = readSearch(s, def.Budget.Eta)
 	def.Stop = readStop(s, def)
 	def.Retry = readRetry(s)
@@ -48,6 +49,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Similarity = readSimilarity(s, def)
 	def.Placement = readPlacement(s)
 	def.Hooks = readHooks(s)
+	checkService(s, &def)
 	checkDefinition(d, def)
 	return def
 }

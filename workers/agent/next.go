@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 )
@@ -10,7 +11,8 @@ func (r *run) ask() *script.Asking {
 	r.reporting.Lock() // held while it is started, and while its memory is bounded
 	movable := r.slot.Subject.MemoryMovable()
 	r.reporting.Unlock()
-	if !movable || !r.slot.Alone() { // what is left could not be told from the next trial
+	// What is left could not be told from the next trial; what a service does is its own.
+	if !movable || !definition.IsService(r.lease.Command) && !r.slot.Alone() {
 		return nil
 	}
 	r.mutex.Lock()

@@ -37,7 +37,7 @@ export function python(definition, best, system) {
 
 /** The study's command, with the variables a worker sets for it; null without a command. */
 export function shell(definition, best, system) {
-  if (!definition.command?.length) return null;
+  if (!definition.command?.length || definition.service) return null;
   const variables = {
     TANDEM_PARAMS: inline(object(best.params, definition.space, false)),
     TANDEM_SYSTEM: inline(object(system ?? {}, definition.space, false)),

@@ -164,7 +164,7 @@ export function drawSetup(study) {
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
     ...(set.system === undefined ? [] : [["System", systemOf(set.system)]]),
-    ["Command", set.command?.length ? make("code", {}, set.command.join(" ")) : "none: driven by ask and tell"],
+    ["Command", set.command?.length ? make("code", {}, (set.service?.start ?? set.command).join(" ")) : "none: driven by ask and tell"],
     ["Owner", study.owner],
     ["Created", moment(study.created)],
     ["Id", make("code", {}, study.id)],

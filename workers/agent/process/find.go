@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
 )
 
 // StudyFault is something a study has wrong for this worker: no retry on it
@@ -41,6 +42,13 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 		return command, StudyFault{fmt.Sprintf("the study's directory %s does not exist on worker %s: %s", directory, r.Worker, advice)}
 	}
 	name := lease.Command[0]
+	if definition.IsService(lease.Command) {
+		own, err := os.Executable()
+		if err != nil {
+			return command, fmt.Errorf("find this program, which drives services: %w", err)
+		}
+		name = own
+	}
 	if !strings.Contains(name, "/") {
 		where := r.searchPath(lease)
 		path := lookUp(name, where)
@@ -48,7 +56,9 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 			return command, StudyFault{fmt.Sprintf("command not found: %q is in no folder of the PATH on worker %s (%s)", name, r.Worker, where)}
 		}
 		command.Path = path
-	} else if !filepath.IsAbs(name) {
+	} else if filepath.IsAbs(name) {
+		command.Path = name
+	} else {
 		command.Path = filepath.Join(directory, name)
 	}
 	if _, err := os.Stat(command.Path); err != nil {

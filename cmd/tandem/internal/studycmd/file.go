@@ -61,7 +61,7 @@ func InFolderOf(path string, def definition.Definition) (definition.Definition, 
 		def.Directory = filepath.Join(folder, def.Directory)
 	}
 	if def.Code == "" {
-		def.Code = codeOf(def.Directory, def.Command)
+		def.Code = codeOf(def.Directory, def.Programs())
 	}
 	return def, nil
 }

@@ -92,7 +92,7 @@ func (p pacing) known(ctx context.Context, flags *term.Flags) (budget.Pace, erro
 func PrintPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
 	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", format.Plain(def.Name), def.Search.Methods(), def.Search.Promotion, format.Count(len(plan.Stages), "rung"))
 	if def.Directory != "" {
-		fmt.Fprintf(out, "Runs %q in %s\n", def.Command, filepath.Clean(def.Directory))
+		fmt.Fprintf(out, "Runs %q in %s\n", def.Programs(), filepath.Clean(def.Directory))
 	}
 	for _, sentence := range plan.System {
 		fmt.Fprintln(out, sentence)
