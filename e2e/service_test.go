@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,7 +29,7 @@ space:
   threads: {type: ordinal, values: [1, 2, 4, 8]}
   cache: {type: ordinal, values: [1, 16, 64]}
 budget: {epochs: {min: 1, max: 3}}
-search: {method: grid, seed: 7}
+search: {method: grid, seed: 7, initial: [{threads: 1, cache: 16}]}
 `
 
 // newService is a study of a service in a folder of its own. Its ledger has each start of
@@ -75,6 +76,12 @@ func TestAServiceIsTuned(t *testing.T) {
 	if m := found.Recommendation.Metrics; m["windows"] != 3 || m["tps.half_width"] <= 0 || m["tps.half_width"] > m["tps"] {
 		t.Errorf("it was measured as %v", m)
 	}
+	if again := found.Study.Progress.Repeats; again < 4 || again >= 14 {
+		t.Errorf("%d repeats: they end once the settings can be told apart", again)
+	}
+	if !claims(found, "better than your present settings (trial 0): 95% interval ") {
+		t.Errorf("the notes are %q", found.Recommendation.Notes)
+	}
 	books, runs := at.books(s.name), 0
 	reported := books.reports(t)
 	for _, tr := range books.Trials {
@@ -105,6 +112,22 @@ func TestAServiceIsTuned(t *testing.T) {
 	s.allGone()
 }
 
+// claims reports whether a note of the recommendation says so.
+func claims(found result, what string) bool {
+	return slices.ContainsFunc(found.Recommendation.Notes, func(note string) bool { return strings.Contains(note, what) })
+}
+
+// TestAServiceWhoseSettingsDoNothingIsNotImproved is the placebo.
+func TestAServiceWhoseSettingsDoNothingIsNotImproved(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "placebo", `"{threads}"]`, `"{threads}", placebo]`, "constraints: {metric: p99_ms, max: 45}", "", "max: 3}", "max: 1}")
+	got := cli(t, nil, "run", s.file, "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--slots", "1", "--json")
+	found := read[result](t, got.stdout)
+	if claims(found, "better than your present settings (") || !claims(found, "no difference found to your present settings (trial 0)") && !claims(found, "no settings were found that are better") {
+		t.Errorf("the notes are %q", found.Recommendation.Notes)
+	}
+}
+
 // allGone waits until no process of the service is there.
 func (s study) allGone() {
 	s.t.Helper()
@@ -120,7 +143,7 @@ func (s study) allGone() {
 // with it, and the next worker goes on after the windows that were measured.
 func TestAKilledWorkerLeavesNoService(t *testing.T) {
 	t.Parallel()
-	s := newService(t, "service-killed", "{min: 1, max: 3}", "12", "method: grid, seed: 7", "method: random", "search:", "stop: {trials: 1}\nsearch:")
+	s := newService(t, "service-killed", "{min: 1, max: 3}", "12", "method: grid, seed: 7, initial: [{threads: 1, cache: 16}]", "method: random", "search:", "stop: {trials: 1}\nsearch:")
 	at := newSite(t)
 	worker := at.worker()
 	at.must("study", "create", s.file)

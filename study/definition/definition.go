@@ -258,7 +258,11 @@ func (d Definition) Plan() budget.Plan {
 	plan.System = d.SystemPlan()
 	plan.UpperBound = d.Search.EarlyStopping != nil
 	if again := d.Search.Repeats; again != nil {
-		plan = plan.Repeating(again.Trials, again.Times)
+		trials := again.Trials
+		if again.Present {
+			trials++
+		}
+		plan = plan.Repeating(trials, again.Times)
 	}
 	return plan
 }

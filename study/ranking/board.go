@@ -72,16 +72,19 @@ func alike(trials []trial.Trial, groups map[int][]int) map[int][]int {
 // gather lets the trial stand for all trainings of its configuration.
 func (b *Board) gather(of int, members []int) {
 	t := &b.Standing[of]
-	mean := t.Results[len(t.Results)-1]
-	mean.Values, mean.Violation = make([]trial.Float, len(b.objectives)), 0
-	came := &protocol.Repeated{}
+	came, top := &protocol.Repeated{}, -1
+	for _, i := range members { // the present settings may not have come to the top themselves
+		top = max(top, measuredRung(&b.trials[i]))
+	}
 	var results []trial.Result
 	for _, i := range members {
-		if all := b.trials[i].Results; len(all) > 0 {
+		if all := b.trials[i].Results; len(all) > 0 && measuredRung(&b.trials[i]) == top {
 			came.Trials = append(came.Trials, i)
 			results = append(results, all[len(all)-1])
 		}
 	}
+	mean := results[0]
+	mean.Values, mean.Violation, mean.Estimated = make([]trial.Float, len(b.objectives)), 0, false
 	n := trial.Float(len(results))
 	for _, result := range results {
 		mean.Violation += result.Violation / n
@@ -99,8 +102,8 @@ func (b *Board) gather(of int, members []int) {
 		}
 	}
 	came.Results, came.Mean = len(results), mean.Values
-	below := t.Results[:len(t.Results)-1]
-	t.Results = append(slices.Clone(below), mean)
+	below := slices.DeleteFunc(slices.Clone(t.Results), func(r trial.Result) bool { return r.Rung >= top })
+	t.Results = append(below, mean)
 	b.Repeated[of] = came
 }
 

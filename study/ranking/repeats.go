@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/regression"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
@@ -15,10 +16,10 @@ import (
 // repeatNotes say what the repeats of the leading trial, and of those next to
 // it, mean for its value.
 func repeatNotes(now journal.View, best *protocol.Best) []string {
+	notes := presentNotes(now, best)
 	if best.Repeated == nil {
-		return unrepeatedNotes(now)
+		return append(notes, unrepeatedNotes(now)...)
 	}
-	var notes []string
 	came := *best.Repeated
 	switch {
 	case came.Results == 1:
@@ -39,6 +40,37 @@ func repeatNotes(now journal.View, best *protocol.Best) []string {
 		notes = append(notes, level(now, best)...)
 	}
 	return notes
+}
+
+// presentNotes compare the recommendation with the present settings, by repeats alone:
+// what it was chosen for is mostly lucky.
+func presentNotes(now journal.View, best *protocol.Best) []string {
+	def := now.Study.Definition
+	again := def.Search.Repeats
+	if again == nil || !again.Present || len(best.Values) > 0 {
+		return nil
+	}
+	if best.Params.Key() == now.Trials[0].Configuration.Key() {
+		return []string{"no settings were found that are better than your present ones (trial 0)"}
+	}
+	present := repeatsAlone(now.Trials, 0)
+	found := regression.Compare(repeatsAlone(now.Trials, best.Number), present, again.Trials, again.Looks())
+	base, _ := Mean(present)
+	if found.Each < 2 || base == 0 {
+		return []string{"not compared with your present settings (trial 0): that takes two repeats of each"}
+	}
+	percent, low, high := 100*found.Difference/math.Abs(base), 100*found.Low/math.Abs(base), 100*found.High/math.Abs(base)
+	if def.Objectives[0].Direction == definition.Minimize {
+		percent, low, high = -percent, -high, -low
+	}
+	interval := fmt.Sprintf("95%% interval %+.2g%% to %+.2g%%, from %d repeats of each", low, high, found.Each)
+	switch {
+	case low > 0:
+		return []string{fmt.Sprintf("%.3g%% better than your present settings (trial 0): %s", percent, interval)}
+	case high < 0:
+		return []string{fmt.Sprintf("%.3g%% worse than your present settings (trial 0): %s", -percent, interval)}
+	}
+	return []string{fmt.Sprintf("no difference found to your present settings (trial 0): %+.2g%%, %s; a larger search.repeats.times shows smaller ones", percent, interval)}
 }
 
 // unrepeatedNotes say why the recommendation of a study with repeats stands on

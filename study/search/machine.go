@@ -86,7 +86,7 @@ func (m *machine) observe(e Event) error {
 		return err
 	}
 	if again := m.at(e.Trial); again != nil {
-		m.repeats.over(again, e.Kind)
+		m.repeats.over(again, e)
 		return nil
 	}
 	if e.Kind == Measured {

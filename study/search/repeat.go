@@ -2,11 +2,14 @@ package search
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/regression"
 	"github.com/tandem-tune/tandem/study/search/ladder"
 	"github.com/tandem-tune/tandem/study/search/propose"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // Repeats lets a search train its best configurations again before it ends,
@@ -19,7 +22,13 @@ type Repeats struct {
 	// Times is how many results at the top rung each of them gets in all, with
 	// those it has; at least 2.
 	Times int `json:"times"`
+	// Present repeats the study's first trial too, which has the present settings, and
+	// ends the repeats once the others can be told from it.
+	Present bool `json:"present,omitempty"`
 }
+
+// Looks is how often the repeats can be compared with the present settings.
+func (r Repeats) Looks() int { return max(1, r.Times-2) }
 
 // The most a search repeats.
 const (
@@ -32,6 +41,8 @@ const (
 type repeat struct {
 	Of     int           `json:"of"`
 	Status ladder.Status `json:"status"` // out, measured or failed
+	// Value is the first objective's, where it is compared with the present settings.
+	Value *trial.Float `json:"value,omitempty"`
 }
 
 // repeats are the trainings again of the best, which begin when the search has
@@ -48,7 +59,7 @@ type repeats struct {
 // favourite is a configuration that is trained again.
 type favourite struct {
 	trial int
-	place int // in the ranking of the top rung, from 0
+	place int // in the ranking of the top rung, from 0; -1 for one that is not among the best
 	// has is how many results at the top rung the search's own trials gave it:
 	// more than one where it was drawn more than once.
 	has int
@@ -78,8 +89,55 @@ func (r *repeats) choose(h *ladder.History) []favourite {
 			chosen = append(chosen, favourite{trial: e.Trial, place: place, has: 1})
 		}
 	}
+	if r.settings.Present && measured(h, 0) {
+		if _, among := places[string(h.Trials[0].Params)]; !among {
+			present := favourite{trial: 0, place: -1}
+			for _, e := range ranking {
+				if !e.Failed && string(h.Trials[e.Trial].Params) == string(h.Trials[0].Params) {
+					present.has++
+				}
+			}
+			chosen = append(chosen, present)
+		}
+	}
 	r.chosen = chosen
 	return chosen
+}
+
+// measured reports whether the trial has a result that is a number.
+func measured(h *ladder.History, number int) bool {
+	return slices.ContainsFunc(h.Rungs, func(rung ladder.Rung) bool {
+		return slices.ContainsFunc(rung.Entries, func(e ladder.Entry) bool { return e.Trial == number && !e.Failed && !e.Diverged() })
+	})
+}
+
+// separated reports whether one of the others is better than the present settings beyond
+// chance, or all are worse.
+func (r *repeats) separated(h *ladder.History) bool {
+	if !r.settings.Present {
+		return false
+	}
+	values, others, worse := map[int][]float64{}, 0, 0
+	for _, one := range r.list {
+		if one.Value != nil {
+			values[one.Of] = append(values[one.Of], float64(*one.Value))
+		}
+	}
+	for _, c := range r.choose(h) {
+		if c.trial == 0 {
+			continue
+		}
+		others++
+		found := regression.Compare(values[c.trial], values[0], r.settings.Trials, r.settings.Looks())
+		switch {
+		case !found.Separated():
+		case found.Difference > 0 == h.Maximize[0]:
+			return true
+		default:
+			worse++
+		}
+	}
+	return others > 0 && worse == others
 }
 
 // tally is how often the trial was repeated so far, and how many of those
@@ -103,7 +161,7 @@ func (r *repeats) tally(c favourite) (begun, owed int) {
 // next is the favourite that is trained next: the one with the fewest trainings,
 // of equals the best one, so that the same was spent on all whenever it ends.
 func (r *repeats) next(h *ladder.History) (next favourite, nth int, ok bool) {
-	if r.settings == nil {
+	if r.settings == nil || r.separated(h) {
 		return favourite{}, 0, false
 	}
 	for _, c := range r.choose(h) {
@@ -135,6 +193,9 @@ func (m *machine) again(c favourite, nth int) Action {
 	h, r := m.history, &m.repeats
 	reason := fmt.Sprintf("trains trial %d again, number %d of %d at the top rung: training %d of %d", c.trial, c.place+1,
 		len(h.Rungs[len(h.Rungs)-1].Entries), nth, r.settings.Times)
+	if c.place < 0 {
+		reason = fmt.Sprintf("trains trial %d again, the present settings: training %d of %d", c.trial, nth, r.settings.Times)
+	}
 	if nth > r.settings.Times {
 		reason += ", in place of one that failed"
 	}
@@ -186,11 +247,15 @@ func checkOutcome(h *ladder.History, e Event, now ladder.Status, rung int) error
 	return nil
 }
 
-// over notes the outcome of a repeat. What it came to is not the search's concern.
-func (r *repeats) over(again *repeat, kind EventKind) {
+// over notes the outcome of a repeat. What it came to is the search's concern only where
+// it is compared with the present settings.
+func (r *repeats) over(again *repeat, e Event) {
 	again.Status = ladder.Measured
-	if kind == Failed {
+	if e.Kind == Failed {
 		again.Status = ladder.Failed
+	} else if r.settings.Present {
+		value := e.Values[0]
+		again.Value = &value
 	}
 	r.out--
 }

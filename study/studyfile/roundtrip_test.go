@@ -193,7 +193,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.Budget = anyAmounts().Draw(t, "amounts")
 		}
 		if def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "with repeats") {
-			def.Search.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 9).Draw(t, "repeated"), Times: rapid.IntRange(2, 9).Draw(t, "times")}
+			def.Search.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 9).Draw(t, "repeated"), Times: rapid.IntRange(2, 9).Draw(t, "times"), Present: len(def.Search.Initial) > 0 && rapid.Bool().Draw(t, "present")}
 		}
 		if rapid.Bool().Draw(t, "with target") {
 			target := number.Draw(t, "target")

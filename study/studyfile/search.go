@@ -13,7 +13,7 @@ import (
 
 // readSearch reads how configurations are chosen, with the defaults filled in; eta
 // is the ladder's.
-func readSearch(s tree.Section, eta int) definition.Search {
+func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	result := definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, Learning: search.LowerRungs, GridPoints: 5}
 	n, at := s.Get("search")
 	if n == nil {
@@ -51,7 +51,7 @@ func readSearch(s tree.Section, eta int) definition.Search {
 	result.Initial = readInitial(s)
 	readPart(s.Decoder, "search.early_stopping", func() { result.EarlyStopping = readEarlyStopping(s, eta) })
 	readRestarts(s, &result)
-	result.Repeats = readRepeats(s)
+	result.Repeats = readRepeats(s, service && len(result.Initial) > 0 && result.Promotion != budget.Population)
 	result.WarmStart = readWarmStart(s)
 	return result
 }

@@ -38,7 +38,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.System = readSystem(s, len(def.Command) > 0 && def.Service == nil)
 	def.Inference = readInference(s)
 	def.Budget = readBudget(s, def.Service != nil)
-	def.Search = readSearch(s, def.Budget.Eta)
+	def.Search = readSearch(s, def.Budget.Eta, def.Service != nil)
 	def.Stop = readStop(s, def)
 	def.Retry = readRetry(s)
 	readPriority(s, &def)

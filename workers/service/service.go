@@ -126,7 +126,8 @@ func (d *driver) tell(ctx context.Context, path string, body, answer any) error 
 
 // settle has the service run with the trial's parameters, and warmed up.
 func (d *driver) settle(ctx context.Context) error {
-	if d.running != nil && d.fixed(d.as) != d.fixed(d.params) {
+	// The same settings once more mean another start: its luck is part of the spread.
+	if d.running != nil && (d.fixed(d.as) != d.fixed(d.params) || d.as.Key() == d.params.Key()) {
 		d.stop()
 	}
 	if d.running == nil {

@@ -7,6 +7,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 port, threads, cache, placebo = int(sys.argv[1]), int(sys.argv[2]), 1, "placebo" in sys.argv
+random.seed(int(os.environ["TANDEM_SEED"]))  # the same luck whenever the test runs
 
 
 class Handler(BaseHTTPRequestHandler):
