@@ -90,3 +90,25 @@ func TestPresentSettingsThatWereNotPromotedAreComparedAtTheTop(t *testing.T) {
 		}
 	})(t)
 }
+
+// TestOneRepeatThatMissesAConstraintDoesNotMakeItInfeasible, as most of them keep to it.
+func TestOneRepeatThatMissesAConstraintDoesNotMakeItInfeasible(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		created := w.repeating("objective:", "constraints: {metric: accuracy, min: 0.5}\nobjective:")
+		w.register("worker-1")
+		for _, value := range []float64{0.9, 0.8, 0.1, 0.1, 0.1, 0.1} {
+			w.comes(w.mustLease("worker-1"), value)
+		}
+		for _, value := range []float64{0.49, 0.49, 0.85, 0.49} { // of trials 0, 1, 0, 1
+			w.comes(w.mustLease("worker-1"), value)
+		}
+		if best := w.recommended(created.ID).Best; best.Number != 0 || best.Violation != 0 {
+			t.Errorf("recommended is %+v", best)
+		}
+		for _, listed := range w.board(created.ID) {
+			if listed.Number == 1 && listed.Rank != 2 {
+				t.Errorf("trial 1, of which most results miss the constraint, has rank %d", listed.Rank)
+			}
+		}
+	})(t)
+}

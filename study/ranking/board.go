@@ -84,12 +84,14 @@ func (b *Board) gather(of int, members []int) {
 		}
 	}
 	mean := results[0]
-	mean.Values, mean.Violation, mean.Estimated = make([]trial.Float, len(b.objectives)), 0, false
-	n := trial.Float(len(results))
+	mean.Values, mean.Estimated = make([]trial.Float, len(b.objectives)), false
+	violations := make([]trial.Float, 0, len(results))
 	for _, result := range results {
-		mean.Violation += result.Violation / n
+		violations = append(violations, result.Violation)
 		mean.Estimated = mean.Estimated || result.Estimated
 	}
+	slices.Sort(violations)
+	mean.Violation = violations[len(violations)/2] // one noisy training does not decide
 	for i := range mean.Values {
 		values := make([]float64, len(results))
 		for at, result := range results {

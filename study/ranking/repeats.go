@@ -76,7 +76,7 @@ func presentNotes(now journal.View, best *protocol.Best) []string {
 // unrepeatedNotes say why the recommendation of a study with repeats stands on
 // one training. While the study runs, that goes without saying.
 func unrepeatedNotes(now journal.View) []string {
-	if now.Study.Definition.Search.Repeats == nil || !now.Study.Status.Over() {
+	if again := now.Study.Definition.Search.Repeats; again == nil || again.Times == 1 || !now.Study.Status.Over() {
 		return nil
 	}
 	if len(trial.Searched(now.Trials)) == len(now.Trials) {

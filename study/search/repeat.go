@@ -20,7 +20,7 @@ type Repeats struct {
 	// feasible ones at the top rung.
 	Trials int `json:"trials"`
 	// Times is how many results at the top rung each of them gets in all, with
-	// those it has; at least 2.
+	// those it has; 1 for none more.
 	Times int `json:"times"`
 	// Present repeats the study's first trial too, which has the present settings, and
 	// ends the repeats once the others can be told from it.

@@ -169,6 +169,6 @@ func (s Settings) validateRepeats(require requirement) {
 		"must be left out with promotion: population: parameters change while its trials train, and a repeat would train one set of them from scratch")
 	require(s.Repeats.Trials >= 1 && s.Repeats.Trials <= MaxRepeatedTrials, "search.repeats.trials", s.Repeats.Trials,
 		"must be between 1 and %d", MaxRepeatedTrials)
-	require(s.Repeats.Times >= 2 && s.Repeats.Times <= MaxRepeatedTimes, "search.repeats.times", s.Repeats.Times,
-		"must be between 2 and %d", MaxRepeatedTimes)
+	require(s.Repeats.Times >= 1 && s.Repeats.Times <= MaxRepeatedTimes, "search.repeats.times", s.Repeats.Times,
+		"must be between 1 and %d", MaxRepeatedTimes)
 }

@@ -20,7 +20,8 @@ const (
 // readRepeats reads how often the best configurations are trained in all: a number,
 // or a mapping with it. Nil: once.
 //
-// A service is compared with its present settings, where search.initial has them.
+// A service is compared with its present settings, where search.initial has them; once
+// is then kept, as the file says so.
 func readRepeats(s tree.Section, present bool) *search.Repeats {
 	n, at := s.Get("repeats")
 	result := search.Repeats{Trials: repeatedTrials, Times: 3, Present: present}
@@ -44,14 +45,16 @@ func readRepeats(s tree.Section, present bool) *search.Repeats {
 		}
 		s.Whole("trials", 1, search.MaxRepeatedTrials, &result.Trials)
 		s.Whole("times", 1, search.MaxRepeatedTimes, &result.Times)
+		result.Present = false
 		s.Flag("present", &result.Present)
 	default:
 		s.Wrong(at, n, "how often the best are trained in all, such as 3, or a mapping of trials and times")
 		return nil
 	}
-	if result.Times == 1 {
+	if result.Times == 1 && !present {
 		return nil
 	}
+	result.Present = result.Present && result.Times > 1
 	return &result
 }
 

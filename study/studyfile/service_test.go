@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
@@ -56,6 +57,29 @@ func TestAServiceIsReadWithItsDefaults(t *testing.T) {
 	filled := definition.Fill(strings.Join(def.Service.Start, " "), func(name string) string { return "<" + name + ">" })
 	if filled != "server --port <port> --threads=<threads> {kept}" {
 		t.Errorf("filled in: %s", filled)
+	}
+}
+
+// TestAServiceIsComparedWithItsPresentSettings unless the file says otherwise, also when
+// it is read again.
+func TestAServiceIsComparedWithItsPresentSettings(t *testing.T) {
+	t.Parallel()
+	for given, wanted := range map[string]search.Repeats{
+		"": {Trials: 1, Times: 8, Present: true}, "repeats: 1, ": {Trials: 1, Times: 1}, "repeats: 4, ": {Trials: 1, Times: 4, Present: true},
+		"repeats: {trials: 2}, ": {Trials: 2, Times: 8}, "repeats: {trials: 2, present: true}, ": {Trials: 2, Times: 8, Present: true},
+	} {
+		def, err := studyfile.Parse([]byte(served+"search: {"+given+"initial: [{threads: 2}]}\n"), studyfile.YAML)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := json.Marshal(def)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := studyfile.Parse(content, studyfile.JSON)
+		if err != nil || *def.Search.Repeats != wanted || *again.Search.Repeats != wanted {
+			t.Errorf("%q is read as %+v, and as %+v again: %v", given, def.Search.Repeats, again.Search.Repeats, err)
+		}
 	}
 }
 

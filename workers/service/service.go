@@ -210,33 +210,33 @@ func freePort() (int, error) {
 
 // ready asks once.
 func (d *driver) ready(ctx context.Context) error {
+	how := d.service.Ready
+	if len(how.Command) > 0 { // it may fill the service
+		_, err := run(ctx, "service.ready", d.filled(how.Command), d.variables())
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	switch how := d.service.Ready; {
-	case how.TCP != "":
+	if how.TCP != "" {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", d.fill(how.TCP))
 		if err != nil {
 			return err
 		}
 		return connection.Close()
-	case how.HTTP != "":
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.fill(how.HTTP), nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close() //nolint:errcheck // it was not read
-		if response.StatusCode >= http.StatusBadRequest {
-			return fmt.Errorf("%s answers %s", request.URL, response.Status)
-		}
-		return nil
-	default:
-		_, err := run(ctx, "service.ready", d.filled(how.Command), d.variables())
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.fill(how.HTTP), nil)
+	if err != nil {
 		return err
 	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was not read
+	if response.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s answers %s", request.URL, response.Status)
+	}
+	return nil
 }
 
 func (d *driver) ended() bool {
