@@ -2,24 +2,30 @@ package e2e_test
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// sealedScript keeps weights that the server must not see, and looks for the key.
+// sealedScript keeps weights that the server must not see, with what it read of its data,
+// which it tries to change, and looks for the key.
 const sealedScript = `
 import os
 from pathlib import Path
 
 import tandem
 
-WEIGHTS = "-".join(["what", "the", "model", "has", "learned"])
+DATA = tandem.dataset("scans") if "TANDEM_DATA_SCANS" in os.environ else Path("scans")
+WEIGHTS = "-".join(["what", "the", "model", "has", "learned"]) + (DATA / "a" / "patients.csv").read_text()
 
 def note(what, trial, epoch):
     with Path(os.environ["LEDGER"]).open("a", encoding="utf-8") as ledger:
@@ -42,25 +48,148 @@ try:
     note("stolen", trial, 0)
 except OSError:
     pass
+try:
+    (DATA / "another.csv").write_text("x")
+    note("written", trial, 0)
+except OSError:
+    pass
 `
 
-// TestTheServerHoldsCiphertextOnly: trials of an encrypted study are promoted and move
-// between two workers that hold its key. What they learned is found in no file of the
-// server, and a worker without the key runs none of them.
+// canaries are what no server may see: of the model, and of the data.
+var canaries = []string{"what-the-model-has-learned", "patient-zero"}
+
+// newSealed is a study with sealedScript, and its data beside it.
+func newSealed(t *testing.T, name string) study {
+	t.Helper()
+	s := newStudy(t, name, threeRungs, "0", 6)
+	folder := filepath.Dir(s.file)
+	data := filepath.Join(folder, "scans", "a")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{filepath.Join(folder, "train.py"): sealedScript, filepath.Join(data, "patients.csv"): canaries[1]} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// tap is a site whose server hears everything through it.
+type tap struct {
+	*site
+	mutex     sync.Mutex
+	heard     bytes.Buffer
+	encrypted int // files that found saw
+}
+
+// newTap listens between the clients and the server.
+func newTap(t *testing.T) *tap {
+	t.Helper()
+	at := newSite(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := *at
+	one := &tap{site: &here}
+	here.listen = listener.Addr().String()
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for from, err := listener.Accept(); err == nil; from, err = listener.Accept() {
+			go one.pass(from, at.listen)
+		}
+	}()
+	return one
+}
+
+func (one *tap) Write(p []byte) (int, error) {
+	one.mutex.Lock()
+	defer one.mutex.Unlock()
+	return one.heard.Write(p)
+}
+
+func (one *tap) pass(from net.Conn, server string) {
+	defer from.Close()
+	to, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(to, io.TeeReader(from, one))
+		_ = to.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(from, to)
+	_ = to.Close()
+}
+
+// found are the canaries in what the server heard, and in all its files.
+func (one *tap) found(t *testing.T) (heard, kept []string) {
+	t.Helper()
+	one.mutex.Lock()
+	defer one.mutex.Unlock()
+	for _, canary := range canaries {
+		if bytes.Contains(one.heard.Bytes(), []byte(canary)) {
+			heard = append(heard, canary)
+		}
+		err := filepath.WalkDir(one.data, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if bytes.Contains(content, []byte(canary)) {
+				kept = append(kept, canary)
+			}
+			if bytes.HasPrefix(content, []byte("age-encryption.org/v1\n")) {
+				one.encrypted++
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	return heard, kept
+}
+
+// TestInTheClearTheServerKnowsAll: what the test below looks for is found where nothing is
+// encrypted.
+func TestInTheClearTheServerKnowsAll(t *testing.T) {
+	t.Parallel()
+	s, at := newSealed(t, "clear"), newTap(t)
+	at.worker("--name", "first", "--allow-read", filepath.Dir(s.file))
+	at.must("study", "create", s.file, "--watch")
+	heard, kept := at.found(t)
+	for _, canary := range canaries {
+		if !slices.Contains(heard, canary) || !slices.Contains(kept, canary) {
+			t.Errorf("of %s nothing is found: heard %v, kept %v", canary, heard, kept)
+		}
+	}
+}
+
+// TestTheServerHoldsCiphertextOnly: trials of an encrypted study with an encrypted data set
+// are promoted and move between two workers that hold its key. What they learned, and from
+// what, is found in no byte that the server hears and in no file of it, and a worker without
+// the key runs none of them.
 func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t, "sealed", threeRungs, "0", 6)
+	s := newSealed(t, "sealed")
 	folder := filepath.Dir(s.file)
 	key := filepath.Join(folder, "workers.key")
 	recipient := strings.TrimSpace(cli(t, nil, "keys", "create", "--out", key).stdout)
 	if again := cli(t, nil, "keys", "create", "--out", key); again.code == 0 || !strings.Contains(again.stderr, "never overwritten") {
 		t.Errorf("a key was overwritten: %s", again.stderr)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "train.py"), []byte(sealedScript), 0o600); err != nil {
+	at, set := newTap(t), filepath.Join(t.TempDir(), "scans.tde")
+	if refused := at.cli("dataset", "publish", s.file); refused.code == 0 || !strings.Contains(refused.stderr, "nothing was sent") {
+		t.Errorf("a file in the clear: %s", refused.stderr)
+	}
+	at.must("dataset", "encrypt", filepath.Join(folder, "scans"), "--name", "scans", "--identity", key, "--output", set)
+	made := read[protocol.Dataset](t, at.must("dataset", "publish", set, "--json"))
+	if err := os.RemoveAll(filepath.Join(folder, "scans")); err != nil { // the workers have no other
 		t.Fatal(err)
 	}
-	s.rewrite("objective:", "encryption: {recipients: ["+recipient+"]}\nobjective:")
-	at := newSite(t)
+	s.rewrite("objective:", "encryption: {recipients: ["+recipient+"], datasets: {scans: "+made.Artifact+"}}\nobjective:")
 	without := at.worker("--name", "without")
 	at.must("study", "create", s.file)
 	until(t, "the reason why it waits", func() bool {
@@ -84,7 +213,12 @@ func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 	if len(s.entries("stolen")) > 0 && workers[0].Sandbox.Complete() {
 		t.Error("the script could read the key")
 	}
-	checkNothingIsRead(t, at.data)
+	if len(s.entries("written")) > 0 && workers[0].Sandbox.Complete() {
+		t.Error("the script could change its data")
+	}
+	if heard, kept := at.found(t); len(heard)+len(kept) > 0 || at.encrypted == 0 {
+		t.Errorf("the server heard %v, and keeps %v, with %d encrypted files", heard, kept, at.encrypted)
+	}
 
 	model := filepath.Join(t.TempDir(), "model")
 	if refused := at.cli("study", "checkpoint", s.name, "--output", model+"-refused"); refused.code == 0 || !strings.Contains(refused.stderr, "--identity FILE") {
@@ -96,33 +230,14 @@ func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 	if said := at.must("study", "checkpoint", s.name, "--output", model, "--identity", key); strings.Contains(said, "not checked") {
 		t.Error(said)
 	}
-	if content, err := os.ReadFile(filepath.Join(model, "checkpoint")); err != nil || string(content) != "what-the-model-has-learned" {
+	if content, err := os.ReadFile(filepath.Join(model, "checkpoint")); err != nil || string(content) != strings.Join(canaries, "") {
 		t.Errorf("the winner's checkpoint is %q, %v", content, err)
 	}
 	if shown := at.must("study", "show", s.name); !strings.Contains(shown, "encrypted to 1 key") {
 		t.Errorf("shown is\n%s", shown)
 	}
-}
-
-// checkNothingIsRead looks for what the model has learned in all files of the folder,
-// and that there are checkpoints.
-func checkNothingIsRead(t *testing.T, folder string) {
-	t.Helper()
-	encrypted := 0
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if bytes.Contains(content, []byte("what-the-model-has-learned")) {
-			t.Errorf("%s holds what the model has learned", path)
-		}
-		if bytes.HasPrefix(content, []byte("age-encryption.org/v1\n")) {
-			encrypted++
-		}
-		return err
-	})
-	if err != nil || encrypted == 0 {
-		t.Errorf("there are %d encrypted checkpoints: %v", encrypted, err)
+	at.must("dataset", "delete", made.Artifact)
+	if left := at.must("dataset", "list"); !strings.Contains(left, "There is no data set") {
+		t.Error(left)
 	}
 }

@@ -197,7 +197,7 @@ func TestACheckpointThatCannotBeRestored(t *testing.T) {
 			lease = w.mustLease("worker-1")
 			return reply
 		}
-		used, err := w.service.Checkpoints(w.ctx)
+		used, err := w.service.Referenced(w.ctx)
 		if err != nil || len(used) != 2 || !used[artifactOf(5)] || !used[artifactOf(3)] {
 			t.Errorf("the artifacts that are kept are %v, %v", used, err)
 		}

@@ -119,7 +119,7 @@ func TestAChildContinuesItsParent(t *testing.T) {
 // kept checks whether an artifact counts as used.
 func (w *world) kept(artifact string, want bool) {
 	w.t.Helper()
-	used, err := w.service.Checkpoints(w.ctx)
+	used, err := w.service.Referenced(w.ctx)
 	if err != nil || used[artifact] != want {
 		w.t.Errorf("artifact %s is kept: %v (%v), want %v", artifact, used[artifact], err, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/analysis"
+	"github.com/tandem-tune/tandem/study/dataset"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
@@ -18,7 +19,8 @@ import (
 // queries show studies and trials.
 type queries struct {
 	parts
-	logs journal.LogStore
+	logs     journal.LogStore
+	datasets *dataset.Catalogue
 }
 
 // Studies returns every study that the caller sees, the newest first.
@@ -164,9 +166,9 @@ func outward(events []journal.Event) []protocol.Event {
 	return list
 }
 
-// Checkpoints returns the artifacts that trials refer to in studies which the caller
-// sees. If it sees all, other artifacts are garbage once their upload is long over.
-func (s *queries) Checkpoints(ctx context.Context) (map[string]bool, error) {
+// Referenced returns the artifacts that trials refer to in studies which the caller
+// sees, and the data sets that it sees. If it sees all, other artifacts are garbage once their upload is long over.
+func (s *queries) Referenced(ctx context.Context) (map[string]bool, error) {
 	caller := access.CallerOf(ctx)
 	studies, err := s.store.Studies(ctx)
 	if err != nil {
@@ -187,7 +189,11 @@ func (s *queries) Checkpoints(ctx context.Context) (map[string]bool, error) {
 			}
 		}
 	}
-	return used, nil
+	sets, err := s.datasets.Datasets(ctx)
+	for _, one := range sets {
+		used[one.Artifact] = true
+	}
+	return used, err
 }
 
 // PlanProgress compares the study's plan with what was done so far.
@@ -214,15 +220,15 @@ func (s *queries) PlanProgress(ctx context.Context, ref string) (protocol.PlanPr
 }
 
 // CheckArtifact returns not_found unless the caller may read the artifact: a
-// user those that checkpoints in its studies refer to, a worker the checkpoints
-// of the trials it holds, and whoever sees every study all of them.
+// user those that checkpoints in its studies refer to and its data sets, a worker those of
+// the trials it holds, and whoever sees every study all of them.
 func (s *queries) CheckArtifact(ctx context.Context, sha256 string) error {
 	caller := access.CallerOf(ctx)
 	switch caller.Sight {
 	case access.All:
 		return nil
 	case access.Own:
-		used, err := s.Checkpoints(ctx)
+		used, err := s.Referenced(ctx)
 		if err != nil || used[sha256] {
 			return err
 		}
@@ -241,8 +247,9 @@ func (s *queries) CheckArtifact(ctx context.Context, sha256 string) error {
 		if err != nil {
 			return err
 		}
+		used := r.Study.Definition.UsesDataset(sha256)
 		r.Unlock()
-		if t.State.Held() && t.Checkpoint != nil && t.Checkpoint.Artifact == sha256 {
+		if t.State.Held() && (used || t.Checkpoint != nil && t.Checkpoint.Artifact == sha256) {
 			return nil
 		}
 	}

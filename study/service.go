@@ -27,6 +27,7 @@ import (
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/analysis"
+	"github.com/tandem-tune/tandem/study/dataset"
 	"github.com/tandem-tune/tandem/study/duties"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/poolview"
@@ -75,6 +76,7 @@ type (
 	inferred struct{ *inference.Service }
 	governed struct{ *governor.Governor }
 	viewed   struct{ *poolview.Views }
+	stocked  struct{ *dataset.Catalogue }
 )
 
 // parts are what all use cases work on.
@@ -107,6 +109,7 @@ type Service struct {
 	inferred
 	governed
 	viewed
+	stocked
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -124,14 +127,19 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: options.leaseTerm(), Logger: options.Logger})
 	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant})
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: options.leaseTerm(), Lock: options.lock})
-	s.queries = &queries{s.parts, logs}
+	uploads := upload.New(options.Now)
+	s.stocked = stocked{dataset.New(dataset.Options{
+		Now: options.Now, Entries: s.poolEntries, Apply: s.applyRules, Sent: uploads.Sent, Uses: s.usesDataset,
+		Bound: func(owner string) int64 { return s.allocator.Snapshot().Rules.Quotas[owner].DatasetBytes },
+	})}
+	s.queries = &queries{s.parts, logs, s.stocked.Catalogue}
 	s.studies = &studies{s.parts, warmstart.Earlier{Look: s.Look, Store: store}}
 	s.scheduler = scheduler.New(scheduled{s.sessions, s.waits}, s.allocator, options.Now)
 	s.on = duties.On{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, Approximation: s.approximation, Store: store, Logger: options.Logger, Term: options.leaseTerm()}
 	truth := groundtruth.New(store, options.Similarity)
 	s.knowledge = &knowledge{s.parts, truth, gate.New()}
 	s.leases = &leases{
-		parts: s.parts, logs: logs, scheduler: s.scheduler, truth: truth, Uploads: upload.New(options.Now),
+		parts: s.parts, logs: logs, scheduler: s.scheduler, truth: truth, Uploads: uploads,
 		sharing: &sharing{s.parts, gate.New()}, turns: make(map[string]gate.Gate),
 	}
 	s.serve(truth)
@@ -255,6 +263,20 @@ func (s *Service) loadPool(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (s *Service) poolEntries(ctx context.Context, kind string) ([]journal.PoolEntry, error) {
+	return s.store.PoolEntries(ctx, kind)
+}
+
+// usesDataset are the names of the owner's studies that are not over and use the data set.
+func (s *Service) usesDataset(owner, artifact string) (names []string) {
+	for r := range s.sessions.Each() {
+		if r.Owner == owner && !r.Study.Status.Over() && r.Study.Definition.UsesDataset(artifact) {
+			names = append(names, r.Study.Definition.Name)
+		}
+	}
+	return names
 }
 
 // applyRules stores entries of the pool's rules, with the answer under the call's key;

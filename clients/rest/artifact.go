@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // PutArtifact uploads size bytes under their SHA-256. open is called once for
@@ -17,6 +19,21 @@ func (c StudyCalls) PutArtifact(ctx context.Context, sha256 string, size int64, 
 		return err
 	}
 	return answer.Close()
+}
+
+// PublishDataset makes an artifact that was uploaded one of the caller's data sets.
+func (c StudyCalls) PublishDataset(ctx context.Context, ask protocol.DatasetRequest) (protocol.Dataset, error) {
+	return exchange[protocol.Dataset](ctx, c.caller, path("datasets"), ask)
+}
+
+// Datasets returns the encrypted data sets that the token may see.
+func (c StudyCalls) Datasets(ctx context.Context) ([]protocol.Dataset, error) {
+	return list[protocol.Dataset](ctx, c.caller, "datasets", path("datasets"))
+}
+
+// DeleteDataset deletes an encrypted data set.
+func (c StudyCalls) DeleteDataset(ctx context.Context, sha256 string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("datasets", sha256)}, nil)
 }
 
 // Artifact downloads an artifact. A download that was cut short ends in an

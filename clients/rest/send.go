@@ -104,7 +104,7 @@ func (c *caller) attempt(ctx context.Context, r request) (answer io.ReadCloser, 
 		return nil, whether(err, local), c.unanswered(ctx, err, local)
 	}
 	if response.StatusCode/100 == 2 && r.stream {
-		return w.receiving(response.Body), 0, nil
+		return w.receiving(response), 0, nil
 	}
 	defer w.end()
 	defer response.Body.Close()

@@ -93,16 +93,20 @@ func (s *source) err() error {
 }
 
 // receiving watches a download for as long as somebody waits for it.
-func (w *watch) receiving(from io.ReadCloser) io.ReadCloser {
+func (w *watch) receiving(answer *http.Response) io.ReadCloser {
 	w.timer.Stop()
-	return &sink{ReadCloser: from, watch: w}
+	return &sink{answer.Body, w, answer.ContentLength}
 }
 
 // sink is what is downloaded.
 type sink struct {
 	io.ReadCloser
 	watch *watch
+	size  int64
 }
+
+// Size is how many bytes the server said there are; -1: it did not say.
+func (s *sink) Size() int64 { return s.size }
 
 // Read reads a piece.
 func (s *sink) Read(into []byte) (int, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/datasetcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/hookcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/keyscmd"
@@ -62,7 +63,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 	root.AddCommand(
 		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
-		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), keyscmd.Command(), mcpcmd.Command(),
+		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), keyscmd.Command(), datasetcmd.Command(), mcpcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.ReservationCommand(),
 	)
 	return root

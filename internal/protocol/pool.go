@@ -11,6 +11,8 @@ type Quota struct {
 	JoulesADay     float64 `json:"joules_a_day,omitempty" minimum:"0" maximum:"1e15" doc:"joules in a day (UTC), as workers report them, estimates too; 0: no bound"`
 	// Weight is the user's fair share against users with weight 1.
 	Weight float64 `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"the user's fair share against users with weight 1; 0: 1"`
+	// DatasetBytes bounds the user's encrypted data sets together.
+	DatasetBytes int64 `json:"dataset_bytes,omitempty" minimum:"0" maximum:"1000000000000000" doc:"encrypted data sets together; 0: no bound"`
 	// Preempt lets the user's studies take the place of trials of lower priority.
 	Preempt bool `json:"preempt,omitempty" doc:"the user's studies may say preempt"`
 }

@@ -100,6 +100,8 @@ type Lease struct {
 	Secrets []string `json:"secrets,omitempty" doc:"names of secrets that the worker's owner provides; never their values"`
 	// Recipients are those to whom the worker encrypts checkpoints.
 	Recipients []string `json:"recipients,omitempty" doc:"age public keys to encrypt checkpoints to; the worker holds the first; absent: not encrypted"`
+	// Datasets are encrypted data sets that the command gets.
+	Datasets map[string]string `json:"datasets,omitempty" doc:"SHA-256 of the encrypted data sets that the command gets, by name: the worker downloads and decrypts them"`
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`

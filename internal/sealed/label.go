@@ -11,17 +11,28 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// Label says of what a checkpoint is. It stands inside what is encrypted, so that its
-// code, which nobody can make up without the workers' key, vouches for all that follows.
+// Label says of what a checkpoint is, or that it is a data set. It stands inside what is
+// encrypted, so that its code, which nobody can make up without the workers' key, vouches
+// for all that follows.
 type Label struct {
 	Study string `json:"study"`
 	Trial string `json:"trial"`
 	// Rung and Epoch are when it was taken.
 	Rung  int `json:"rung"`
 	Epoch int `json:"epoch"`
+	// Dataset is the data set's name; empty: it is a checkpoint.
+	Dataset string `json:"dataset,omitempty"`
 }
 
-const labelled = "tandem checkpoint v1 "
+// of is what such a file is called in what is said of it.
+func (l Label) of() string {
+	if l.Dataset != "" {
+		return "dataset"
+	}
+	return "checkpoint"
+}
+
+func (l Label) begin() string { return "tandem " + l.of() + " v1 " }
 
 // Sign is the label as text, with its code by the key, one that is held.
 func (k *Keys) Sign(label Label, recipient string) (string, error) {
@@ -29,7 +40,7 @@ func (k *Keys) Sign(label Label, recipient string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write a label: %w", err)
 	}
-	return labelled + hex.EncodeToString(code(k.secrets[recipient], text)) + " " + string(text), nil
+	return label.begin() + hex.EncodeToString(code(k.secrets[recipient], text)) + " " + string(text), nil
 }
 
 func code(secret, text []byte) []byte {
@@ -41,16 +52,18 @@ func code(secret, text []byte) []byte {
 // Verify refuses a text that is not the label's. vouched says that its code was checked:
 // that takes the workers' key, the first of the study's recipients.
 func (k *Keys) Verify(text string, wanted Label, recipient string) (vouched bool, err error) {
-	said, document, _ := strings.Cut(strings.TrimPrefix(text, labelled), " ")
+	said, document, _ := strings.Cut(strings.TrimPrefix(text, wanted.begin()), " ")
 	var found Label
-	if err := json.Unmarshal([]byte(document), &found); err != nil || !strings.HasPrefix(text, labelled) {
-		return false, problem.New(problem.Invalid, "checkpoint_unlabelled: no worker of this study wrote it")
+	if err := json.Unmarshal([]byte(document), &found); err != nil || !strings.HasPrefix(text, wanted.begin()) {
+		return false, problem.New(problem.Invalid, "%s_unlabelled: neither a worker of this study nor 'tandem dataset encrypt' wrote it as one", wanted.of())
 	}
 	secret, held := k.secrets[recipient]
 	if given, err := hex.DecodeString(said); held && (err != nil || !hmac.Equal(given, code(secret, []byte(document)))) {
-		return false, problem.New(problem.Invalid, "checkpoint_forged: no holder of the workers' key wrote it")
+		return false, problem.New(problem.Invalid, "%s_forged: no holder of the workers' key wrote it", wanted.of())
 	}
 	switch {
+	case found.Dataset != wanted.Dataset:
+		return false, problem.New(problem.Invalid, "dataset_swapped: it is the data set %q, not %q", found.Dataset, wanted.Dataset)
 	case found.Study != wanted.Study || found.Trial != wanted.Trial:
 		return false, problem.New(problem.Invalid, "checkpoint_swapped: it is of trial %s of study %s, not of trial %s of study %s", found.Trial, found.Study, wanted.Trial, wanted.Study)
 	case found != wanted:

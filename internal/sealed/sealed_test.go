@@ -135,19 +135,27 @@ func TestLabels(t *testing.T) {
 	if vouched, err := others.Verify(text, label, own); vouched || err != nil {
 		t.Errorf("without the key: %v, %v", vouched, err)
 	}
+	set, err := keys.Sign(sealed.Label{Dataset: "scans"}, own)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		text string
 		want sealed.Label
 		say  string
 	}{
-		"another trial":  {text, sealed.Label{Study: "s", Trial: "u", Rung: 1, Epoch: 3}, "checkpoint_swapped"},
-		"another study":  {text, sealed.Label{Study: "r", Trial: "t", Rung: 1, Epoch: 3}, "checkpoint_swapped"},
-		"an older epoch": {text, sealed.Label{Study: "s", Trial: "t", Rung: 1, Epoch: 6}, "checkpoint_rolled_back"},
-		"another rung":   {text, sealed.Label{Study: "s", Trial: "t", Rung: 2, Epoch: 3}, "checkpoint_rolled_back"},
-		"changed":        {strings.Replace(text, `"epoch":3`, `"epoch":6`, 1), sealed.Label{Study: "s", Trial: "t", Rung: 1, Epoch: 6}, "checkpoint_forged"},
-		"without a code": {strings.Replace(text, "v1 ", "v1 x", 1), label, "checkpoint_forged"},
-		"no label":       {"", label, "checkpoint_unlabelled"},
-		"half a label":   {text[:len(text)-4], label, "checkpoint_unlabelled"},
+		"another data set":           {set, sealed.Label{Dataset: "labels"}, "dataset_swapped"},
+		"a data set as a checkpoint": {set, sealed.Label{}, "checkpoint_unlabelled"},
+		"one that is renamed":        {strings.Replace(set, "dataset", "checkpoint", 1), sealed.Label{}, "dataset_swapped"},
+		"a checkpoint as a data set": {text, sealed.Label{Dataset: "scans"}, "dataset_unlabelled"},
+		"another trial":              {text, sealed.Label{Study: "s", Trial: "u", Rung: 1, Epoch: 3}, "checkpoint_swapped"},
+		"another study":              {text, sealed.Label{Study: "r", Trial: "t", Rung: 1, Epoch: 3}, "checkpoint_swapped"},
+		"an older epoch":             {text, sealed.Label{Study: "s", Trial: "t", Rung: 1, Epoch: 6}, "checkpoint_rolled_back"},
+		"another rung":               {text, sealed.Label{Study: "s", Trial: "t", Rung: 2, Epoch: 3}, "checkpoint_rolled_back"},
+		"changed":                    {strings.Replace(text, `"epoch":3`, `"epoch":6`, 1), sealed.Label{Study: "s", Trial: "t", Rung: 1, Epoch: 6}, "checkpoint_forged"},
+		"without a code":             {strings.Replace(text, "v1 ", "v1 x", 1), label, "checkpoint_forged"},
+		"no label":                   {"", label, "checkpoint_unlabelled"},
+		"half a label":               {text[:len(text)-4], label, "checkpoint_unlabelled"},
 	} {
 		if _, err := keys.Verify(test.text, test.want, own); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), test.say) {
 			t.Errorf("%s: %v", name, err)

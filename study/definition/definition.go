@@ -7,6 +7,9 @@ package definition
 
 import (
 	"cmp"
+	"maps"
+	"regexp"
+	"slices"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/similarity"
@@ -140,7 +143,12 @@ type Stop struct {
 type Encryption struct {
 	// Recipients are age public keys. Workers hold the first.
 	Recipients []string `json:"recipients"`
+	// Datasets are the SHA-256 of the encrypted data sets that commands get, by name.
+	Datasets map[string]string `json:"datasets,omitempty"`
 }
+
+// DatasetName is how data sets are named: commands find them by TANDEM_DATA_ and the name.
+var DatasetName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 // Recipients are those of its checkpoints; none where they are not encrypted.
 func (d *Definition) Recipients() []string {
@@ -148,6 +156,19 @@ func (d *Definition) Recipients() []string {
 		return nil
 	}
 	return d.Encryption.Recipients
+}
+
+// Datasets are the SHA-256 of its encrypted data sets, by name.
+func (d *Definition) Datasets() map[string]string {
+	if d.Encryption == nil {
+		return nil
+	}
+	return d.Encryption.Datasets
+}
+
+// UsesDataset reports whether the data set of the SHA-256 is one of them.
+func (d *Definition) UsesDataset(hash string) bool {
+	return slices.Contains(slices.Collect(maps.Values(d.Datasets())), hash)
 }
 
 // Retry is what happens after failures.

@@ -131,7 +131,7 @@ func (r *State) LeaseFor(t trial.Trial, timing protocol.Timing) *protocol.Lease 
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
-		Sandbox: def.Sandbox, Secrets: def.Secrets, Recipients: def.Recipients(),
+		Sandbox: def.Sandbox, Secrets: def.Secrets, Recipients: def.Recipients(), Datasets: def.Datasets(),
 		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: timing, Sprint: def.Sprint,
 	}
 	if def.GPUCount(t.Setting) != nil {

@@ -180,6 +180,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 		}
 		if len(def.Command) > 0 && rapid.Bool().Draw(t, "with encryption") {
 			def.Encryption = &definition.Encryption{Recipients: []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"}}
+			if rapid.Bool().Draw(t, "with a data set") {
+				def.Encryption.Datasets = map[string]string{"scans": strings.Repeat("0e", 32)}
+			}
 		}
 		if rapid.Bool().Draw(t, "with priorities") {
 			def.ResponseSeconds = &definition.ResponseSeconds{Mean: rapid.Float64Range(0, 1e6).Draw(t, "mean response"), Tail: rapid.Float64Range(1, 1e6).Draw(t, "tail response")}

@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/studyfile/encryption"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
@@ -28,7 +29,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	s.Text("code", 64, &def.Code)
 	def.Environment = readEnvironment(s)
 	def.Secrets = readSecrets(s, def.Environment)
-	def.Encryption = readEncryption(s, def.Command)
+	def.Encryption = encryption.Read(s, def.Command)
 	def.Sandbox = readSandbox(s)
 	s.Number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
 	readStall(s, &def)

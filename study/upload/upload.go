@@ -80,28 +80,36 @@ func (u *Uploads) of(holder, artifact string, since time.Time) (sent upload, fou
 	return upload{}, false
 }
 
+// Sent is an artifact that the caller has sent in full lately. The error is a conflict where
+// it has not.
+func (u *Uploads) Sent(ctx context.Context, artifact string) (bytes int64, sealed bool, err error) {
+	sent, found := u.of(access.CallerOf(ctx).Holder, artifact, u.now().Add(-Life))
+	if !found {
+		err = problem.New(problem.Conflict, "the artifact %s is not one that you have sent to this server in the last %g minutes: PUT its bytes first, then commit again",
+			artifact, Life.Minutes())
+	}
+	return sent.bytes, sent.sealed, err
+}
+
 // CheckUpload refuses a checkpoint of bytes that the caller has not shown to have:
 // it must have sent them in full, or they are a checkpoint of the trial already,
 // which a child has from its parent. The answer does not tell whether others have
 // such an artifact. One that is not encrypted is refused where it should be.
 func (u *Uploads) CheckUpload(ctx context.Context, t trial.Trial, commitment protocol.CheckpointCommit, encrypted bool) error {
-	caller := access.CallerOf(ctx)
-	if caller.Holder == "" { // the program itself
+	if access.CallerOf(ctx).Holder == "" { // the program itself
 		return nil
 	}
-	sent, found := u.of(caller.Holder, commitment.Artifact, u.now().Add(-Life))
-	size := sent.bytes
-	if encrypted && found && !sent.sealed {
+	size, sealed, unsent := u.Sent(ctx, commitment.Artifact)
+	if encrypted && unsent == nil && !sealed {
 		return problem.New(problem.Invalid, "the checkpoint is not encrypted, and its study names encryption.recipients: let a worker with --identity run it")
 	}
 	for _, kept := range t.Kept(false) {
 		if kept.Artifact == commitment.Artifact {
-			size, found = kept.Bytes, true
+			size, unsent = kept.Bytes, nil
 		}
 	}
-	if !found {
-		return problem.New(problem.Conflict, "the artifact %s is not one that you have sent to this server in the last %g minutes: PUT its bytes first, then commit again",
-			commitment.Artifact, Life.Minutes())
+	if unsent != nil {
+		return unsent
 	}
 	if size != commitment.Bytes {
 		return problem.WithFields("the checkpoint is not valid", []problem.Field{{Path: "bytes", Value: commitment.Bytes,

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/transfer"
@@ -62,6 +63,15 @@ func (s artifactAPI) putArtifact(ctx context.Context, input *uploadInput) (*noth
 func describeUpload(operation *huma.Operation, _ huma.Registry) {
 	operation.Description = "All bytes are read and checked, also of what is there already. They become visible to others once a checkpoint that names them is committed."
 	operation.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {}}}
+}
+
+type datasetList struct {
+	Datasets []protocol.Dataset `json:"datasets"`
+}
+
+func (s artifactAPI) listDatasets(ctx context.Context, _ *nothing) (*jsonAnswer[datasetList], error) {
+	list, err := s.studies.Datasets(ctx)
+	return answered(datasetList{orEmpty(list)}, err)
 }
 
 // getArtifact answers with the artifact, if the caller may read it; to HEAD without bytes.

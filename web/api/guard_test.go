@@ -74,6 +74,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/reservations": "admin user viewer", "POST /api/v1/reservations": "admin", "DELETE /api/v1/reservations/{reservation}": "admin",
 	"POST /api/v1/workers/{worker}/drain": "admin user", "DELETE /api/v1/workers/{worker}/drain": "admin user",
 	"POST /api/v1/hooks": "admin user", "GET /api/v1/hooks": "admin user", "DELETE /api/v1/hooks/{hook}": "admin user", "POST /api/v1/hooks/{hook}/test": "admin user", "GET /api/v1/studies/{study}/hooks": "admin user viewer",
+	"POST /api/v1/datasets": "admin user", "GET /api/v1/datasets": "admin user", "DELETE /api/v1/datasets/{sha256}": "admin user",
 	"GET /api/v1/artifacts/{sha256}": "admin user worker viewer", "HEAD /api/v1/artifacts/{sha256}": "admin user worker viewer",
 }
 

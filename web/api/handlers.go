@@ -45,6 +45,7 @@ func (r NamedWorkerRef) name() string { return r.Worker }
 func (r ReservationRef) name() string { return r.Reservation }
 func (r tokenRef) name() string       { return r.Token }
 func (r HookRef) name() string        { return r.Hook }
+func (r BlobRef) name() string        { return r.SHA256 }
 
 // ofNamed makes a handler of a use case that is asked for an object by its name.
 func ofNamed[R named, T any](do func(context.Context, string) (T, error)) func(context.Context, *R) (*jsonAnswer[T], error) {

@@ -134,6 +134,7 @@ var harmless = []string{
 	"POST /api/v1/hooks", "GET /api/v1/hooks", "DELETE /api/v1/hooks/{hook}", "POST /api/v1/hooks/{hook}/test", // web/hooks looks at them
 	"PUT /api/v1/pool/launchers/{launcher}", "POST /api/v1/pool/launchers/{launcher}/try-again", "GET /api/v1/pool/launches", // TestWhatLaunchersStartIsShown
 	"POST /api/v1/enrolments", "POST /api/v1/enrolments/exchange", // of one's own launches
+	"POST /api/v1/datasets", "GET /api/v1/datasets", "DELETE /api/v1/datasets/{sha256}", // TestDatasetsAreTheirOwners
 	"PUT /api/v1/artifacts/{sha256}", // bytes whose hash the sender knows
 }
 

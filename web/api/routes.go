@@ -43,6 +43,7 @@ const (
 	truthPath   = prefix + "/ground-truth"
 	poolPath    = prefix + "/pool"
 	blobPath    = prefix + "/artifacts/{sha256}"
+	datasetPath = prefix + "/datasets"
 )
 
 // routes is the whole interface.
@@ -129,6 +130,9 @@ func (s *server) sharedRoutes() []route {
 		{"PUT", blobPath, guard.Runners, 204, guard.Stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, artifactAPI{s}.putArtifact), describeUpload},
 		{"GET", blobPath, guard.Holders, 200, guard.Stream, "get-artifact", "Download an artifact", handle(s, artifactAPI{s}.getArtifact), bytesAnswer("application/octet-stream")},
 		{"HEAD", blobPath, guard.Holders, 200, guard.Stream, "head-artifact", "Ask for an artifact's size", handle(s, artifactAPI{s}.getArtifact), nil},
+		{"POST", datasetPath, guard.Owners, 201, guard.Call, "publish-dataset", "Make an encrypted artifact that you have uploaded one of your data sets", handle(s, ofBody(s.studies.PublishDataset)), nil},
+		{"GET", datasetPath, guard.Owners, 200, guard.Call, "list-datasets", "List the encrypted data sets", handle(s, artifactAPI{s}.listDatasets), nil},
+		{"DELETE", datasetPath + "/{sha256}", guard.Owners, 204, guard.Call, "delete-dataset", "Delete an encrypted data set", handle(s, remove[BlobRef](s.studies.DeleteDataset)), nil},
 	}, analysisAPI{s}.chartRoutes()...)
 }
 
@@ -145,7 +149,7 @@ var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
-	"create-enrolments": true, "exchange-enrolment": true, "try-launcher-again": true,
+	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,
 }
 
 // guarded returns the route as the guard takes it.

@@ -115,13 +115,13 @@ func TestSamplesAreFencedAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := access.WithCaller(ctx, access.Caller{Sight: access.All})
-	if used, err := s.studies.Checkpoints(all); err != nil || !used[hashOf(kept.Data)] {
+	if used, err := s.studies.Referenced(all); err != nil || !used[hashOf(kept.Data)] {
 		t.Errorf("the samples are garbage: %v, %v", used, err)
 	}
 	if err := s.client(auth.Admin).DeleteStudy(ctx, "small"); err != nil {
 		t.Fatal(err)
 	}
-	if used, err := s.studies.Checkpoints(all); err != nil || len(used) > 0 {
+	if used, err := s.studies.Referenced(all); err != nil || len(used) > 0 {
 		t.Errorf("the samples outlive their study: %v, %v", used, err)
 	}
 }

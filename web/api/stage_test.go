@@ -52,12 +52,13 @@ func useCases[S interface {
 	api.SharingUseCases
 	api.LeaseUseCases
 	api.KnowledgeUseCases
+	api.DatasetUseCases
 	api.BoardUseCases
 	api.Receipts
 }](s S) api.UseCases {
 	return api.UseCases{
 		StudyUseCases: s, AnalysisUseCases: s, TrialUseCases: s, ChartUseCases: s, WorkerUseCases: s,
-		SharingUseCases: s, LeaseUseCases: s, KnowledgeUseCases: s, BoardUseCases: s, Receipts: s,
+		SharingUseCases: s, LeaseUseCases: s, KnowledgeUseCases: s, DatasetUseCases: s, BoardUseCases: s, Receipts: s,
 	}
 }
 

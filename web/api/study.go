@@ -68,6 +68,9 @@ func (s studyAPI) checkNames(ctx context.Context, def definition.Definition) err
 	if err := s.hooks.Check(ctx, def); err != nil {
 		return err
 	}
+	if err := s.studies.CheckDatasets(ctx, def); err != nil {
+		return err
+	}
 	return s.studies.CheckBoards(def)
 }
 

@@ -118,6 +118,15 @@ type KnowledgeUseCases interface {
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
+// DatasetUseCases keep encrypted data sets.
+type DatasetUseCases interface {
+	PublishDataset(ctx context.Context, ask protocol.DatasetRequest) (protocol.Dataset, error)
+	Datasets(ctx context.Context) ([]protocol.Dataset, error)
+	DeleteDataset(ctx context.Context, artifact string) error
+	// CheckDatasets refuses a study with a data set that its owner has not published.
+	CheckDatasets(ctx context.Context, def definition.Definition) error
+}
+
 // BoardUseCases have boards measure models.
 type BoardUseCases interface {
 	AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardReply, error)
@@ -142,13 +151,14 @@ type UseCases struct {
 	SharingUseCases
 	LeaseUseCases
 	KnowledgeUseCases
+	DatasetUseCases
 	BoardUseCases
 	Receipts
 }
 
 // All returns the use cases of the service, which has all of them.
 func All(service *study.Service) UseCases {
-	return UseCases{service, service, service, service, service, service, service, service, service, service}
+	return UseCases{service, service, service, service, service, service, service, service, service, service, service}
 }
 
 // Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.

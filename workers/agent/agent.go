@@ -44,6 +44,7 @@ type Agent struct {
 	id        string
 	workspace *workspace.Workspace
 	cache     *artifact.Cache
+	shelf     *artifact.Shelf
 	memory    artifact.Memory
 	sandbox   *sandbox.Sandbox
 	meter     *profiler.Meter
@@ -147,6 +148,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.cache = artifact.NewCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
+	a.shelf = (&artifact.Shelf{Server: a.options.Server, Keys: a.options.Keys, Memory: a.workspace.Memory, MemoryBytes: machine.MemoryBytes / memoryForData}).Open(a.workspace.DataDirectory())
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{
 		External: a.options.Meter, WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Origin: a.options.WattsOrigin, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic,
 	})
@@ -189,6 +191,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// memoryForData is what part of the memory data sets take at most.
+const memoryForData = 8
 
 // work has trials run by all slots, until they end; fail is told the cause.
 func (a *Agent) work(ctx context.Context, fail context.CancelCauseFunc) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/script"
@@ -44,7 +45,13 @@ func (r starting) start() error {
 		s = r.agent.pool.NewSlot(wanted, r.lease.GPUs, folder)
 	}
 	r.slot = s
-	if err = r.prepare(); err == nil {
+	if s.Process == nil {
+		err = r.lend(environment)
+	}
+	if err == nil {
+		err = r.prepare()
+	}
+	if err == nil {
 		var own map[string]string
 		if own, err = script.Variables(r.lease, r.place.Checkpoint, r.place.Socket); err == nil && s.Process == nil {
 			maps.Copy(environment, secrets)
@@ -63,6 +70,23 @@ func (r starting) start() error {
 		return err
 	}
 	r.reading.Go(lineScript(r).read)
+	return nil
+}
+
+// lend gives the command the study's data sets, for as long as its process lives.
+func (r starting) lend(environment map[string]string) error {
+	loan, err := r.agent.shelf.Lend(r.preparing, r.lease, r.stalled)
+	if err != nil && (r.preparing.Err() != nil || problem.Is(err, problem.Exhausted)) {
+		return err // another time there may be room
+	}
+	if err != nil {
+		return process.Refuse(err)
+	}
+	r.slot.Folder.Free = loan.Return
+	for name, folder := range loan.Folders {
+		r.slot.Folder.Read = append(r.slot.Folder.Read, folder)
+		environment[script.DatasetVariable(name)] = folder
+	}
 	return nil
 }
 

@@ -109,6 +109,10 @@ func (p Placements) against(ask Ask, members []pool.Member) (found against, all 
 			found.waits = append(found.waits, protocol.Wait{Cause: protocol.WaitExcluded, Reason: one.Reason})
 			continue
 		}
+		if reason, refuses := member.Refuses[ask.Study]; refuses {
+			found.waits = append(found.waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: reason})
+			continue
+		}
 		if !ask.Fits(member) {
 			found.unsuited++
 			continue

@@ -17,6 +17,8 @@ type Quota struct {
 	// Weight is how much of the pool is the user's fair share, against users with
 	// weight 1; 0 counts as 1.
 	Weight float64
+	// DatasetBytes bounds the user's data sets together.
+	DatasetBytes int64
 	// Preempt lets the user's studies take the place of others of lower priority.
 	Preempt bool
 }

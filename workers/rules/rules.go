@@ -93,7 +93,7 @@ func NamedOwner(owner string) string {
 
 // QuotaOf is the quota as it is counted with.
 func QuotaOf(q protocol.Quota) pool.Quota {
-	return pool.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSeconds: q.GPUSecondsADay, Joules: q.JoulesADay, Weight: q.Weight, Preempt: q.Preempt}
+	return pool.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSeconds: q.GPUSecondsADay, Joules: q.JoulesADay, Weight: q.Weight, Preempt: q.Preempt, DatasetBytes: q.DatasetBytes}
 }
 
 // ReservationOf is the reservation as it is counted with.
@@ -200,7 +200,7 @@ func (r *Rules) Usage(now time.Time, owner string, held pool.Holdings) protocol.
 		GPUSecondsToday: spent.GPUSeconds, JoulesToday: spent.Joules,
 	}}
 	if q, has := r.Quotas[owner]; has {
-		view.Quota = &protocol.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSecondsADay: q.GPUSeconds, JoulesADay: q.Joules, Weight: q.Weight, Preempt: q.Preempt}
+		view.Quota = &protocol.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSecondsADay: q.GPUSeconds, JoulesADay: q.Joules, Weight: q.Weight, Preempt: q.Preempt, DatasetBytes: q.DatasetBytes}
 	}
 	return view
 }

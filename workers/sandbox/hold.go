@@ -20,6 +20,8 @@ type Job struct {
 	// Own are the command's own folders, which it may write to. The first one has
 	// a folder "tmp", which stands for the machine's.
 	Own []string
+	// Read are folders that it may read besides.
+	Read []string
 	// Strict holds it as [Strict] says, whatever the worker's mode.
 	Strict bool
 }
@@ -64,6 +66,9 @@ func (s *Sandbox) Hold(job Job) (*Held, error) {
 			return nil, fmt.Errorf("the command's own folder: %w", err)
 		}
 		granted.write = append(granted.write, resolved)
+	}
+	for _, path := range job.Read {
+		granted.read = append(granted.read, clean(path))
 	}
 	granted.addTree(clean(job.Command.Dir), s.hidden())
 	granted.addProgram(job.Command.Path, s.home)

@@ -43,7 +43,7 @@ from .errors import (
 )
 from .mixture import refuse_mixture
 from .names import misplaced
-from .script import current_trial, trials
+from .script import current_trial, dataset, trials
 from .trial import Trial
 from .version import VERSION as __version__
 
@@ -89,6 +89,7 @@ __all__ = [
     "__version__",
     "create_study",
     "current_trial",
+    "dataset",
     "export_mlflow",
     "import_optuna",
     "import_results",

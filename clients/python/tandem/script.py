@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from . import metrics as values
 from .assignment import CONTINUE, Assignment, Budget, Directive, Outcome
-from .errors import ConflictError, LeaseLost, NotFoundError, NotInTrial, UnavailableError
+from .errors import ConflictError, LeaseLost, NotFoundError, NotInTrial, UnavailableError, UnknownName
 from .transport import Body, Request, Transport, UnixConnection
 from .trial import Trial
 
@@ -70,6 +70,17 @@ def current_trial(
         )
     )
     return _set_up(alone, apply_threads)
+
+
+def dataset(name: str) -> Path:
+    """The folder of an encrypted data set that the study file names in ``encryption.datasets``. It can
+    only be read.
+    """
+    begin = "TANDEM_DATA_"
+    folders = {key[len(begin) :].lower(): path for key, path in os.environ.items() if key.startswith(begin)}
+    if name not in folders:
+        raise UnknownName("data set", name, sorted(folders), "name it in encryption.datasets of the study file")
+    return Path(folders[name])
 
 
 def trials(

@@ -305,3 +305,10 @@ def run_script(script: str, environment: dict[str, str]) -> subprocess.Completed
     source = str(Path(tandem.__file__).resolve().parent.parent)
     full = {**os.environ, **environment, "PYTHONPATH": source}
     return subprocess.run([sys.executable, "-c", script], env=full, capture_output=True, text=True, check=False)
+
+
+def test_data_sets_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_DATA_SCANS", "/data/scans")
+    assert tandem.dataset("scans") == Path("/data/scans")
+    with pytest.raises(tandem.UnknownName, match="no data set 'scan', did you mean 'scans'.*encryption.datasets"):
+        tandem.dataset("scan")

@@ -4,6 +4,7 @@ package artifact
 
 import (
 	"archive/tar"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,13 +19,17 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// Limits bound a checkpoint, packed or unpacked.
+// Limits bound a checkpoint or a data set, packed or unpacked.
 type Limits struct {
 	Bytes int64
 	Files int
+	// Mode is that of files that are unpacked; 0: 0600.
+	Mode int64
 }
 
-// deepest bounds how deep a checkpoint's folders go.
+var errTooLarge = errors.New("it is larger than this worker allows: keep less in it, or raise the worker's limits")
+
+// deepest bounds how deep folders go.
 const deepest = 64
 
 // pack writes the folder's content as a tar file. Equal content gives equal
@@ -57,7 +62,7 @@ func pack(directory string, out io.Writer, limit Limits) error {
 // take counts an entry against the limits and refuses what cannot be kept.
 func (l *Limits) take(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() && !info.IsDir() {
-		return problem.New(problem.Invalid, "the checkpoint holds %q, which is neither a file nor a folder: write plain files only", name)
+		return problem.New(problem.Invalid, "%q is neither a file nor a folder: it can hold plain files only", name)
 	}
 	if err := checkName(name); err != nil {
 		return err
@@ -67,7 +72,7 @@ func (l *Limits) take(name string, info fs.FileInfo) error {
 		l.Bytes -= info.Size()
 	}
 	if l.Files < 0 || l.Bytes < 0 {
-		return problem.New(problem.Exhausted, "the checkpoint is larger than this worker allows: keep less in it, or raise the worker's limits")
+		return problem.New(problem.Exhausted, "%w", errTooLarge)
 	}
 	return nil
 }
@@ -76,7 +81,7 @@ func (l *Limits) take(name string, info fs.FileInfo) error {
 // the checkpoint.
 func checkName(name string) error {
 	if !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") || strings.Count(name, "/") >= deepest {
-		return problem.New(problem.Invalid, "the checkpoint holds %q, a name that cannot be kept", name)
+		return problem.New(problem.Invalid, "%q is a name that cannot be kept", name)
 	}
 	return nil
 }
@@ -94,7 +99,7 @@ func add(archive *tar.Writer, root *os.Root, name string, info fs.FileInfo) erro
 		return err
 	}
 	if copied, err := io.Copy(archive, file); err != nil || copied != info.Size() {
-		return errors.Join(err, problem.New(problem.Conflict, "%q in the checkpoint changed while it was packed", name))
+		return errors.Join(err, problem.New(problem.Conflict, "%q changed while it was packed", name))
 	}
 	return nil
 }
@@ -114,7 +119,7 @@ func unpack(in io.Reader, directory string, limit Limits, labelled func(comment 
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read the checkpoint: %w", err)
+			return fmt.Errorf("read what is packed: %w", err)
 		}
 		if labelled != nil { // what follows needs none any more
 			if err := labelled(header.PAXRecords["comment"]); err != nil {
@@ -125,11 +130,12 @@ func unpack(in io.Reader, directory string, limit Limits, labelled func(comment 
 		}
 		name := strings.TrimSuffix(header.Name, "/")
 		if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
-			return problem.New(problem.Invalid, "the checkpoint holds %q, which is neither a file nor a folder", name)
+			return problem.New(problem.Invalid, "%q is neither a file nor a folder", name)
 		}
 		if err := limit.take(name, header.FileInfo()); err != nil {
 			return err
 		}
+		header.Mode = cmp.Or(limit.Mode, 0o600)
 		if err := extract(archive, root, name, header); err != nil {
 			return fmt.Errorf("unpack %q: %w", name, err)
 		}
@@ -144,7 +150,7 @@ func extract(archive *tar.Reader, root *os.Root, name string, header *tar.Header
 		return err
 	}
 	// A name that comes twice is refused, not overwritten or followed.
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, header.FileInfo().Mode())
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Box is how checkpoints of a study travel: encrypted to the recipients, or as they are
-// where there are none.
+// Box is how checkpoints and data sets of a study travel: encrypted to the recipients, or
+// as they are where there are none.
 type Box struct {
 	Keys       *sealed.Keys
 	Recipients []string
@@ -26,9 +26,9 @@ func LabelOf(study string, id trial.ID, kept trial.Checkpoint) sealed.Label {
 	return sealed.Label{Study: study, Trial: string(cmp.Or(kept.Trial, id)), Rung: kept.Rung, Epoch: kept.Epoch}
 }
 
-// pack writes the folder's content. Its label is the comment of a header that tar files
+// Pack writes the folder's content. Its label is the comment of a header that tar files
 // may begin with, so that "age -d" gives an archive which every tar reads.
-func (b Box) pack(folder string, out io.Writer, limit Limits, label sealed.Label) error {
+func (b Box) Pack(folder string, out io.Writer, limit Limits, label sealed.Label) error {
 	if len(b.Recipients) == 0 {
 		return pack(folder, out, limit)
 	}
@@ -48,7 +48,7 @@ func (b Box) pack(folder string, out io.Writer, limit Limits, label sealed.Label
 	return errors.Join(err, encrypted.Close())
 }
 
-// Open puts a checkpoint's content into an empty folder. The error is invalid if it is
+// Open puts the content into an empty folder. The error is invalid if it is
 // damaged, or not the one that the label names; then some of it may lie there. vouched says
 // that a holder of the workers' key wrote it, which only such a holder can tell.
 func (b Box) Open(in io.Reader, folder string, limit Limits, wanted sealed.Label) (vouched bool, err error) {

@@ -38,7 +38,7 @@ func aBox(t *testing.T) Box {
 func (b Box) mustPack(t *testing.T, folder string, label sealed.Label) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := b.pack(folder, &out, roomy, label); err != nil {
+	if err := b.Pack(folder, &out, roomy, label); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

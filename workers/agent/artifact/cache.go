@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -76,17 +77,32 @@ func (c *Cache) add(fill func(io.Writer) error, limit int64) (*File, error) {
 	return added, nil
 }
 
-// take returns an artifact that is here, in use; nil if it is not. Its content
-// is verified: a disk that lost it must not be trained from.
-func (c *Cache) take(hash string) *File {
+// keep adds a file or folder that is in its place.
+func (c *Cache) keep(made *File) {
 	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.entries = append(c.entries, made)
+	c.evict()
+}
+
+// use returns what is here by that hash, in use; nil if it is not.
+func (c *Cache) use(hash string) *File {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	found := c.find(hash)
+	if found != nil {
+		found.users++
+	}
+	return found
+}
+
+// take is use of an artifact whose content is verified: a disk that lost it must not be
+// trained from.
+func (c *Cache) take(hash string) *File {
+	found := c.use(hash)
 	if found == nil {
-		c.mutex.Unlock()
 		return nil
 	}
-	found.users++
-	c.mutex.Unlock()
 	if actual, err := hashFile(found.path); err != nil || actual != hash {
 		c.forget(found)
 		return nil
@@ -140,9 +156,34 @@ func (c *Cache) evict() {
 		}
 		surplus--
 		bytes -= entry.Bytes
-		_ = os.Remove(entry.path) // what stays is removed with the folder
+		_ = os.RemoveAll(entry.path) // what stays is removed with the folder
 	}
 	c.entries = kept
+}
+
+// evictOne removes the oldest one that nobody uses, if there is one.
+func (c *Cache) evictOne() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	at := slices.IndexFunc(c.entries, func(one *File) bool { return one.users == 0 })
+	if at < 0 {
+		return false
+	}
+	_ = os.RemoveAll(c.entries[at].path) // what stays is removed with the folder
+	c.entries = slices.Delete(c.entries, at, at+1)
+	return true
+}
+
+// within is how many bytes there are in the folder.
+func (c *Cache) within(folder string) (bytes int64) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, one := range c.entries {
+		if filepath.Dir(one.path) == folder {
+			bytes += one.Bytes
+		}
+	}
+	return bytes
 }
 
 func hashFile(path string) (string, error) {
@@ -168,7 +209,7 @@ type boundedWriter struct {
 func (w *boundedWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > w.left {
 		w.failed = true
-		return 0, problem.New(problem.Exhausted, "the checkpoint is larger than this worker allows: keep less in it, or raise the worker's limits")
+		return 0, problem.New(problem.Exhausted, "%w", errTooLarge)
 	}
 	n, err := w.out.Write(p)
 	w.left -= int64(n)

@@ -97,7 +97,7 @@ func (c *Checkpoint) Pack(epoch int) (Packed, error) {
 	if before == "" {
 		return Packed{}, problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", c.Folder)
 	}
-	packed, err := c.Cache.add(func(out io.Writer) error { return c.box().pack(c.Folder, out, c.Limits, c.label(epoch)) }, tarLimit(c.Limits))
+	packed, err := c.Cache.add(func(out io.Writer) error { return c.box().Pack(c.Folder, out, c.Limits, c.label(epoch)) }, tarLimit(c.Limits))
 	if err != nil {
 		return Packed{}, err
 	}

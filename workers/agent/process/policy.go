@@ -20,6 +20,9 @@ type Refusal struct{ reason string }
 
 func (f Refusal) Error() string { return f.reason }
 
+// Refuse is a refusal for the reason.
+func Refuse(reason error) error { return Refusal{reason.Error()} }
+
 // Policy is what the worker's owner lets studies run. The zero value allows
 // every command in every folder.
 type Policy struct {
@@ -30,6 +33,8 @@ type Policy struct {
 	Commands []string
 	// Directories are folders in which studies may run, or below; none allows all.
 	Directories []string
+	// Datasets are SHA-256 of the data sets that studies may use; none allows all.
+	Datasets []string
 }
 
 // Rules say what commands may run for whom, and what they get of this machine.
@@ -118,6 +123,11 @@ func (r Rules) Allows(command *exec.Cmd, lease protocol.Lease) error {
 			return where == folder || strings.HasPrefix(where, strings.TrimSuffix(folder, "/")+"/")
 		}) {
 			return Refusal{fmt.Sprintf("its owner does not let studies run in %s, only in %s (--allow-directory)", command.Dir, strings.Join(folders, ", "))}
+		}
+	}
+	for name, hash := range lease.Datasets {
+		if len(r.Policy.Datasets) > 0 && !slices.Contains(r.Policy.Datasets, hash) {
+			return Refusal{fmt.Sprintf("its owner does not allow the data set %s with the SHA-256 %s (--allow-dataset)", name, hash)}
 		}
 	}
 	if len(r.Policy.Commands) == 0 {

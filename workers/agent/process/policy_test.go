@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -43,6 +44,19 @@ func TestAWorkerWithKeysRefusesWhatItsOwnerDoesNotKnow(t *testing.T) {
 	} {
 		err := Rules{Keys: test.keys}.Allows(exec.Command("train"), protocol.Lease{Recipients: test.recipients})
 		if refused := errors.As(err, new(Refusal)); refused != test.refused || !refused && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The owner of a worker names the data sets that it decrypts, and no server gives others.
+func TestAWorkerUsesTheDataSetsThatItsOwnerAllows(t *testing.T) {
+	for name, test := range map[string]struct {
+		allowed []string
+		refused bool
+	}{"any": {nil, false}, "that one": {[]string{"beef"}, false}, "an older one": {[]string{"dead"}, true}} {
+		err := Rules{Policy: Policy{Datasets: test.allowed}}.Allows(exec.Command("train"), protocol.Lease{Datasets: map[string]string{"scans": "beef"}})
+		if refused := errors.As(err, new(Refusal)); refused != test.refused || refused && !strings.Contains(err.Error(), "--allow-dataset") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -271,5 +271,5 @@ func (s *Slot) hold(command *exec.Cmd, strict bool) (*sandbox.Held, error) {
 	if s.host.Sandbox.Mode() == sandbox.Off && !strict {
 		return nil, nil
 	}
-	return s.host.Sandbox.Hold(sandbox.Job{Command: command, Own: []string{s.Folder.Directory, s.Folder.Sockets}, Strict: strict})
+	return s.host.Sandbox.Hold(sandbox.Job{Command: command, Own: []string{s.Folder.Directory, s.Folder.Sockets}, Read: s.Folder.Read, Strict: strict})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -70,6 +71,9 @@ func Variables(lease protocol.Lease, checkpoint, socket string) (map[string]stri
 	}
 	return values, nil
 }
+
+// DatasetVariable is the variable with the folder of a data set.
+func DatasetVariable(name string) string { return "TANDEM_DATA_" + strings.ToUpper(name) }
 
 // orEmpty makes a missing object an empty one, which in JSON is another thing.
 func orEmpty[M ~map[K]V, K comparable, V any](m M) M {

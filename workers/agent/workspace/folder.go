@@ -15,7 +15,11 @@ import (
 type Folder struct {
 	Directory, Sockets string
 	Group              *cgroup.Group
-	runs               int
+	// Read are folders elsewhere that the command may read, and Free, if set, is called
+	// when it does so no more.
+	Read []string
+	Free func()
+	runs int
 }
 
 // Run is one run's folder and socket.
@@ -46,6 +50,9 @@ func (f *Folder) Mark() string { return cgroup.MarkVariable + f.Directory + "/" 
 // Remove removes the folder and its control group.
 func (f *Folder) Remove() error {
 	f.Group.Remove()
+	if f.Free != nil {
+		f.Free()
+	}
 	return errors.Join(os.RemoveAll(f.Directory), os.RemoveAll(f.Sockets))
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -43,8 +44,10 @@ type Workspace struct {
 	// sockets is where sockets are: the folder itself unless its path is too
 	// long for one.
 	sockets string
-	group   *cgroup.Group
-	number  atomic.Int64
+	// memory is a folder in memory, once somebody has asked for it.
+	memory func() string
+	group  *cgroup.Group
+	number atomic.Int64
 	// Inherited is what agents that were killed had not told the server yet.
 	Inherited []Letter
 }
@@ -53,6 +56,7 @@ type Workspace struct {
 // to find if this one is killed.
 const (
 	socketsRecord = "sockets"
+	memoryRecord  = "memory"
 	groupRecord   = "cgroup"
 	// journalRecord has the settings of the machine as they were before.
 	journalRecord = "settings"
@@ -70,6 +74,7 @@ func Open(scratch string, restore func(journal string) error, logger *slog.Logge
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
 	}
 	w := &Workspace{directory: directory, sockets: directory}
+	w.memory = sync.OnceValue(func() string { return w.outside(inMemory, memoryRecord) })
 	if err := w.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
@@ -87,11 +92,8 @@ func (w *Workspace) prepare() (err error) {
 		return err
 	}
 	if len(filepath.Join(w.directory, "999999", "s999999")) > longestSocket {
-		if w.sockets, err = os.MkdirTemp("", "tandem-"); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(w.directory, socketsRecord), []byte(w.sockets), 0o600); err != nil {
-			return errors.Join(err, os.RemoveAll(w.sockets))
+		if w.sockets = w.outside("", socketsRecord); w.sockets == "" {
+			return errors.New("its folder for sockets cannot be made: choose a shorter --scratch")
 		}
 	}
 	if w.group = cgroup.New(filepath.Base(w.directory)); w.group == nil {
@@ -103,6 +105,29 @@ func (w *Workspace) prepare() (err error) {
 	}
 	return nil
 }
+
+// outside makes a folder elsewhere, which the record names; empty where it cannot.
+func (w *Workspace) outside(parent, record string) string {
+	made, err := os.MkdirTemp(parent, "tandem-")
+	if err != nil {
+		return ""
+	}
+	if err := os.WriteFile(filepath.Join(w.directory, record), []byte(made), 0o600); err != nil {
+		_ = os.RemoveAll(made) // it is empty
+		return ""
+	}
+	return made
+}
+
+// inMemory is where Linux keeps files in memory.
+const inMemory = "/dev/shm"
+
+// Memory is a folder in memory; empty: there is none. It takes data sets that are not to
+// be on a disk in the clear.
+func (w *Workspace) Memory() string { return w.memory() }
+
+// DataDirectory is where data sets are that do not fit there.
+func (w *Workspace) DataDirectory() string { return filepath.Join(w.directory, "data") }
 
 // CacheDirectory is where artifacts are kept.
 func (w *Workspace) CacheDirectory() string { return filepath.Join(w.directory, "cache") }
@@ -117,11 +142,7 @@ func (w *Workspace) Close() error {
 	if pending, err := knob.Pending(w.Journal()); err != nil || pending {
 		return errors.Join(errors.New("not everything that was set of the machine could be put back; the next worker with the same scratch folder tries again"), err, w.lock.Close())
 	}
-	err := os.RemoveAll(w.directory)
-	if w.sockets != w.directory {
-		err = errors.Join(err, os.RemoveAll(w.sockets))
-	}
-	return errors.Join(err, w.lock.Close())
+	return errors.Join(removeRecorded(w.directory), os.RemoveAll(w.directory), w.lock.Close())
 }
 
 // newLock takes the lock before anybody can see it.
@@ -184,10 +205,17 @@ func removeOutside(folder string) error {
 		c.Kill()
 		c.Remove()
 	}
-	if sockets := recorded(folder, socketsRecord); sockets != "" {
-		return os.RemoveAll(sockets)
+	return removeRecorded(folder)
+}
+
+// removeRecorded removes the folders that an agent has elsewhere.
+func removeRecorded(folder string) (err error) {
+	for _, record := range [...]string{socketsRecord, memoryRecord} {
+		if path := recorded(folder, record); path != "" {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
 	}
-	return nil
+	return err
 }
 
 // recorded is the path in one of the records; empty if it is not one of ours.

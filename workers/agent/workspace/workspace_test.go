@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -157,5 +158,40 @@ func TestTheNextAgentLeavesStrangersAlone(t *testing.T) {
 	}
 	if !agenttest.ChildRuns(number) {
 		t.Error("the stranger was ended")
+	}
+}
+
+// What lies in memory goes with the worker, and with the start of the next one if it is killed.
+func TestWhatIsInMemoryDoesNotStay(t *testing.T) {
+	scratch := t.TempDir()
+	killed, closed, never := openIn(t, scratch), openIn(t, scratch), openIn(t, scratch)
+	folders := []string{killed.Memory(), closed.Memory()}
+	for _, folder := range folders {
+		if about, err := os.Stat(folder); err != nil || about.Mode().Perm() != 0o700 {
+			t.Fatalf("%s: %v, %v", folder, about, err)
+		}
+		if err := os.MkdirAll(filepath.Join(folder, "a", "b"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := closed.Memory(); again != folders[1] {
+		t.Errorf("it has another one: %s", again)
+	}
+	if err := errors.Join(closed.Close(), never.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(folders[0]); err != nil {
+		t.Errorf("that of a worker that lives went: %v", err)
+	}
+	if err := killed.lock.Close(); err != nil { // as when its process ends
+		t.Fatal(err)
+	}
+	if err := openIn(t, scratch).Close(); err != nil {
+		t.Error(err)
+	}
+	for _, folder := range folders {
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", folder, err)
+		}
 	}
 }

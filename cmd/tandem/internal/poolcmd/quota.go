@@ -33,7 +33,7 @@ how users share what there is.`,
 
 func quotaSetCommand(flags *term.Flags) *cobra.Command {
 	var quota protocol.Quota
-	var hours float64
+	var hours, gibibytes float64
 	command := &cobra.Command{
 		Use:   "set USER",
 		Short: "Set a user's quota, in place of the one before",
@@ -45,10 +45,10 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 		Args:              term.Arguments(1, "the name of a user"),
 		ValidArgsFunction: completeUser(&flags.Server),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkQuota(quota, hours); err != nil {
+			if err := checkQuota(quota, hours, gibibytes); err != nil {
 				return err
 			}
-			quota.GPUSecondsADay = 3600 * hours
+			quota.GPUSecondsADay, quota.DatasetBytes = 3600*hours, int64(gibibytes*(1<<30))
 			client, err := flags.Server.Open()
 			if err != nil {
 				return err
@@ -73,17 +73,18 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 	command.Flags().Float64Var(&hours, "gpu-hours-a-day", 0, "GPUs times hours in a day (UTC); 0: no bound")
 	command.Flags().Float64Var(&quota.JoulesADay, "joules-a-day", 0, "energy in a day (UTC), as workers report it; 0: no bound")
 	command.Flags().Float64Var(&quota.Weight, "weight", 0, "fair share against users with weight 1; 0: 1")
+	command.Flags().Float64Var(&gibibytes, "dataset-gib", 0, "encrypted data sets together, in GiB; 0: no bound")
 	command.Flags().BoolVar(&quota.Preempt, "preempt", false, "let the user's studies say preempt: trials of lower priority then make way for theirs")
 	return command
 }
 
 // checkQuota refuses what is no bound.
-func checkQuota(quota protocol.Quota, hours float64) error {
+func checkQuota(quota protocol.Quota, hours, gibibytes float64) error {
 	for _, one := range []struct {
 		flag  string
 		value float64
 	}{
-		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight},
+		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight}, {"--dataset-gib", gibibytes},
 	} {
 		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
 			return term.Misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
@@ -117,6 +118,7 @@ func shownQuota(quota *protocol.Quota) string {
 	add(quota.GPUSecondsADay > 0, hours, quota.GPUSecondsADay/3600)
 	add(quota.JoulesADay > 0, "%.4g J a day", quota.JoulesADay)
 	add(quota.Weight > 0, "weight %g", quota.Weight)
+	add(quota.DatasetBytes > 0, "%s of data sets", format.Size(quota.DatasetBytes))
 	if quota.Preempt {
 		parts = append(parts, "may preempt")
 	}

@@ -34,11 +34,11 @@ func TestQuotasThatAreNoBoundNameTheirFlag(t *testing.T) {
 		"--joules-a-day (+Inf)":   {protocol.Quota{JoulesADay: math.Inf(1)}, 0},
 		"--weight (NaN)":          {protocol.Quota{Weight: math.NaN()}, 0},
 	} {
-		if err := checkQuota(c.quota, c.hours); err == nil || !strings.Contains(err.Error(), flag) {
+		if err := checkQuota(c.quota, c.hours, 0); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%v, want %s in it", err, flag)
 		}
 	}
-	if err := checkQuota(protocol.Quota{Trials: 8, Weight: 2}, 24); err != nil {
+	if err := checkQuota(protocol.Quota{Trials: 8, Weight: 2}, 24, 8); err != nil {
 		t.Error(err)
 	}
 }

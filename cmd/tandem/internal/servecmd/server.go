@@ -182,7 +182,7 @@ func (s *server) learn(ctx context.Context) <-chan struct{} {
 }
 
 // sweep notes which tokens were used, and deletes old receipts and artifacts that
-// no checkpoint refers to. A worker that uploaded one before the server was down
+// no checkpoint or data set refers to. A worker that uploaded one before the server was down
 // may still commit it, so the first grace of a server deletes none.
 func (s *server) sweep(ctx context.Context) error {
 	if err := s.authenticator.Flush(ctx); err != nil {
@@ -195,7 +195,7 @@ func (s *server) sweep(ctx context.Context) error {
 		return nil
 	}
 	cutoff := time.Now().Add(-artifactGrace)
-	used, err := s.studies.Checkpoints(ctx)
+	used, err := s.studies.Referenced(ctx)
 	if err != nil {
 		return err
 	}

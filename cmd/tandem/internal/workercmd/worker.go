@@ -63,6 +63,7 @@ type Options struct {
 	Protected   []string
 	commands    []string
 	directories []string
+	datasets    []string
 	secrets     []string
 	labels      map[string]string
 	identity    string
@@ -251,6 +252,7 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.StringSliceVar(&options.read, "allow-read", nil, "file or folder that commands may read, beside the study's folder (repeatable)")
 	flags.StringArrayVar(&options.commands, "allow-command", nil, "command line that studies may run, as patterns word by word, such as 'python train.py **'; ** at the end for any arguments (repeatable; default: all)")
 	flags.StringSliceVar(&options.directories, "allow-directory", nil, "folder in which studies may run (repeatable; default: all)")
+	flags.StringSliceVar(&options.datasets, "allow-dataset", nil, "SHA-256 of an encrypted data set that studies may use, as 'tandem dataset publish' prints it (repeatable; default: all that a holder of the key made)")
 	flags.StringSliceVar(&options.secrets, "secret", nil, "NAME=FILE, or NAME of a variable of this environment: a secret that studies may ask for by name (repeatable)")
 	flags.StringVar(&options.identity, "identity", "", "file of the key that studies' checkpoints are encrypted with; such a worker runs encrypted studies only (docs/encryption.md)")
 	flags.StringSliceVar(&options.recipients, "recipient", nil, "public key whose holder may read checkpoints besides (repeatable)")
@@ -288,7 +290,7 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 	made := agent.Options{
 		Server: client, Name: o.Name, Labels: o.labels, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
-		Policy: process.Policy{Commands: o.commands, Directories: o.directories}, Secrets: secrets, Keys: keys,
+		Policy: process.Policy{Commands: o.commands, Directories: o.directories, Datasets: o.datasets}, Secrets: secrets, Keys: keys,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
 	}
 	if !o.noModels {

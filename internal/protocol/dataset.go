@@ -1,0 +1,17 @@
+package protocol
+
+import "time"
+
+// DatasetRequest makes an artifact that the caller has uploaded one of its data sets.
+type DatasetRequest struct {
+	Name     string `json:"name" minLength:"1" maxLength:"40" pattern:"^[a-z][a-z0-9_]*$" doc:"the name that it was encrypted with"`
+	Artifact string `json:"artifact" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the encrypted file, which you have sent before"`
+}
+
+// Dataset is an encrypted data set. Studies name it by its name and SHA-256.
+type Dataset struct {
+	DatasetRequest
+	Bytes     int64     `json:"bytes" minimum:"0"`
+	Owner     string    `json:"owner" doc:"whose studies may use it; admin: the administrators'"`
+	Published time.Time `json:"published"`
+}
