@@ -16,9 +16,9 @@ func TestTheBestIsComparedWithThePresentSettings(t *testing.T) {
 		repeats       int
 		wanted        string
 	}{
-		"better":  {[]float64{0.50, 0.51, 0.49}, []float64{0.80, 0.81, 0.79}, 4, "59.4% better than your present settings (trial 0): 95% interval +47% to +72%, from 2 repeats of each"},
+		"better":  {[]float64{0.50, 0.51, 0.49}, []float64{0.80, 0.86, 0.79}, 6, "63.3% better than your present settings (trial 0): 95% interval +34% to +93%, from 3 repeats of each"},
 		"placebo": {[]float64{0.50, 0.55, 0.45, 0.60, 0.40}, []float64{0.52, 0.47, 0.57, 0.44, 0.58}, 10, "no difference found to your present settings (trial 0): +3.2%, 95% interval "},
-		"luck":    {[]float64{0.50, 0.51, 0.49}, []float64{0.30, 0.31, 0.29}, 4, "no settings were found that are better than your present ones (trial 0)"},
+		"luck":    {[]float64{0.50, 0.51, 0.49}, []float64{0.30, 0.32, 0.29}, 6, "no settings were found that are better than your present ones (trial 0)"},
 	} {
 		t.Run(name, in(func(t *testing.T, w *world) {
 			created := w.repeating("seed: 7}", "seed: 7, repeats: {trials: 1, times: 6, present: true}, initial: [{}]}")

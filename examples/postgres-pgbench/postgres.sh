@@ -30,6 +30,6 @@ change) # PORT NAME=VALUE...
   psql --port "$port" --quiet --command 'SELECT pg_reload_conf()' >/dev/null
   ;;
 load) # PORT SECONDS
-  exec pgbench --port "$1" --no-vacuum --client 8 --jobs 2 --time "$2" --latency-limit 100
+  exec pgbench --port "$1" --no-vacuum --client 8 --jobs 2 --time "$2" --latency-limit 200
   ;;
 esac

@@ -37,14 +37,15 @@ func TestEqualMeansAreRarelyToldApart(t *testing.T) {
 
 func TestComparisonsTellWhatTheyKnow(t *testing.T) {
 	t.Parallel()
-	if c := regression.Compare([]float64{3}, []float64{1, 2}, 1, 1); c.Each != 1 || c.Separated() || !math.IsInf(c.High, 1) {
+	if c := regression.Compare([]float64{3}, []float64{1, 2}, 1, 1); c.Pairs != 1 || c.Separated() || !math.IsInf(c.High, 1) {
 		t.Errorf("of one value: %+v", c)
 	}
 	if c := regression.Compare([]float64{3, 3}, []float64{1, 1}, 1, 1); c.Difference != 2 || c.Low != 2 || !c.Separated() {
 		t.Errorf("without a spread: %+v", c)
 	}
-	// With 2.94 degrees of freedom, a standard error of 1.291 and Student's t of 3.218.
-	if c := regression.Compare([]float64{10, 12, 14}, []float64{5, 6, 7}, 1, 1); math.Abs(c.Low-1.845) > 0.01 || math.Abs(c.High-10.155) > 0.01 {
+	// Differences of 5, 6 and 7: two degrees of freedom, a standard error of 1/sqrt(3) and
+	// Student's t of 4.303.
+	if c := regression.Compare([]float64{10, 12, 14}, []float64{5, 6, 7}, 1, 1); math.Abs(c.Low-3.516) > 0.001 || math.Abs(c.High-8.484) > 0.001 {
 		t.Errorf("the interval is %+v", c)
 	}
 	if c := regression.Compare([]float64{math.NaN(), 3}, []float64{1, 1}, 1, 1); c.Separated() {

@@ -11,36 +11,33 @@ import (
 // reaches to either side.
 const Normal95 = 1.959964
 
-// Comparison is the difference of two means, with its interval.
+// Comparison is the mean of differences, with its interval.
 type Comparison struct {
 	Difference, Low, High float64
-	// Each is how many values of either went into it.
-	Each int
+	// Pairs is how many differences went into it.
+	Pairs int
 }
 
 // Separated reports whether the interval has no zero in it.
 func (c Comparison) Separated() bool { return c.Low > 0 || c.High < 0 }
 
-// Compare compares two means by Welch's t test, from as many values of each as both have.
-// The interval holds with 95% for all of the comparisons that are made at once, and
-// whichever of the looks at them after each further value is the last (Bonferroni). It is
-// infinite for fewer than two values of each.
+// Compare compares values that were measured in turn, pair by pair, by Student's t: what
+// drifts meanwhile meets both of a pair. The interval holds with 95% for all of the
+// comparisons that are made at once, and whichever of the looks at them after each further
+// pair is the last (Bonferroni). It is infinite for fewer than two pairs.
 func Compare(a, b []float64, comparisons, looks int) Comparison {
-	c := Comparison{Each: min(len(a), len(b)), Low: math.Inf(-1), High: math.Inf(1)}
-	if c.Each < 2 {
+	c := Comparison{Pairs: min(len(a), len(b)), Low: math.Inf(-1), High: math.Inf(1)}
+	if c.Pairs < 2 {
 		return c
 	}
-	n := float64(c.Each)
-	meanA, varianceA := stat.MeanVariance(a[:c.Each], nil)
-	meanB, varianceB := stat.MeanVariance(b[:c.Each], nil)
-	c.Difference = meanA - meanB
-	spread, half := (varianceA+varianceB)/n, 0.0
-	if spread > 0 {
-		freedom := (n - 1) * (varianceA + varianceB) * (varianceA + varianceB) / (varianceA*varianceA + varianceB*varianceB)
-		level := 0.05 / float64(comparisons*looks)
-		half = distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(1-level/2) * math.Sqrt(spread)
+	differences := make([]float64, c.Pairs)
+	for i := range differences {
+		differences[i] = a[i] - b[i]
 	}
-	c.Low, c.High = c.Difference-half, c.Difference+half
+	mean, deviation := stat.MeanStdDev(differences, nil)
+	n := float64(c.Pairs)
+	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(1-0.025/float64(comparisons*looks)) * deviation / math.Sqrt(n)
+	c.Difference, c.Low, c.High = mean, mean-half, mean+half
 	return c
 }
 

@@ -56,14 +56,14 @@ func presentNotes(now journal.View, best *protocol.Best) []string {
 	present := repeatsAlone(now.Trials, 0)
 	found := regression.Compare(repeatsAlone(now.Trials, best.Number), present, again.Trials, again.Looks())
 	base, _ := Mean(present)
-	if found.Each < 2 || base == 0 {
+	if found.Pairs < 2 || base == 0 {
 		return []string{"not compared with your present settings (trial 0): that takes two repeats of each"}
 	}
 	percent, low, high := 100*found.Difference/math.Abs(base), 100*found.Low/math.Abs(base), 100*found.High/math.Abs(base)
 	if def.Objectives[0].Direction == definition.Minimize {
 		percent, low, high = -percent, -high, -low
 	}
-	interval := fmt.Sprintf("95%% interval %+.2g%% to %+.2g%%, from %d repeats of each", low, high, found.Each)
+	interval := fmt.Sprintf("95%% interval %+.2g%% to %+.2g%%, from %d repeats of each", low, high, found.Pairs)
 	switch {
 	case low > 0:
 		return []string{fmt.Sprintf("%.3g%% better than your present settings (trial 0): %s", percent, interval)}

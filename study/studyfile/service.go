@@ -171,6 +171,9 @@ func checkService(s tree.Section, def *definition.Definition) {
 		def.Parallel = 1 // two on one machine would measure each other
 	}
 	section, at := s.Get("service")
+	if def.Sandbox != "" && len(one.Ready.Command) == 0 {
+		s.Fault(tree.Join(at, "ready"), section, "asks over the network, of which sandbox: strict leaves nothing, not even within the trial: give command, and let the service listen at a socket in {directory}")
+	}
 	s = tree.Section{Decoder: s.Decoder, Path: at, Node: section}
 	checkTemplates(s, def)
 	if len(one.Metrics) == 0 {

@@ -13,28 +13,15 @@ import (
 	"github.com/tandem-tune/tandem/study/studyfile"
 )
 
-const served = `
-name: served
-service:
-  start: [server, --port, "{port}", "--threads={threads}", "{{kept}}"]
-  ready: {tcp: "127.0.0.1:{port}"}
-  load: [bench, "{port}"]
-  metrics: {tps: 'tps = ([0-9.]+)', p99_ms: 'p99 ([0-9.]+)'}
-  live: [cache]
-  apply: [reload, "{cache}"]
-  environment: {CACHE: "{cache}"}
-  files: {conf/server.conf: "threads {threads}"}
-  stop: {signal: INT}
-objective: {metric: tps, direction: maximize}
-constraints: {metric: p99_ms, max: 200}
-space:
-  threads: {type: int, low: 1, high: 8}
-  cache: {type: int, low: 1, high: 64}
-`
+// served is the study that the tests change.
+func served(t *testing.T) string {
+	t.Helper()
+	return string(read(t, "testdata/valid/service.yaml"))
+}
 
 func TestAServiceIsReadWithItsDefaults(t *testing.T) {
 	t.Parallel()
-	def, err := studyfile.Parse([]byte(served), studyfile.YAML)
+	def, err := studyfile.Parse([]byte(served(t)), studyfile.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +55,7 @@ func TestAServiceIsComparedWithItsPresentSettings(t *testing.T) {
 		"": {Trials: 1, Times: 8, Present: true}, "repeats: 1, ": {Trials: 1, Times: 1}, "repeats: 4, ": {Trials: 1, Times: 4, Present: true},
 		"repeats: {trials: 2}, ": {Trials: 2, Times: 8}, "repeats: {trials: 2, present: true}, ": {Trials: 2, Times: 8, Present: true},
 	} {
-		def, err := studyfile.Parse([]byte(served+"search: {"+given+"initial: [{threads: 2}]}\n"), studyfile.YAML)
+		def, err := studyfile.Parse([]byte(served(t)+"search: {"+given+"initial: [{threads: 2}]}\n"), studyfile.YAML)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,12 +95,13 @@ func TestAServiceIsToldItsFaults(t *testing.T) {
 		"models":                {"space:", "inference: {devices: [raspberry-pi-4]}\nspace:", "inference: needs models"},
 		"data left out":         {"space:", "approximation: {metric_loss: 1}\nspace:", "approximation: leaves out data"},
 		"a share of the data":   {"space:", "budget: {policy: multi}\nspace:", "budget: has a data_fraction"},
+		"no network":            {"space:", "sandbox: strict\nspace:", "service.ready: asks over the network"},
 		"a population":          {"space:", "search: {promotion: population}\nspace:", "search: has promotion: population"},
 	} {
-		if !strings.Contains(served, one.from) {
+		if !strings.Contains(served(t), one.from) {
 			t.Fatalf("%s: the study has no %q", name, one.from)
 		}
-		_, err := studyfile.Parse([]byte(strings.Replace(served, one.from, one.to, 1)), studyfile.YAML)
+		_, err := studyfile.Parse([]byte(strings.Replace(served(t), one.from, one.to, 1)), studyfile.YAML)
 		if err == nil || !strings.Contains(regexp.MustCompile(` \(line \d+\)`).ReplaceAllString(err.Error(), ""), one.wanted) {
 			t.Errorf("%s: told %v, wanted %q", name, err, one.wanted)
 		}
