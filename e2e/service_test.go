@@ -140,10 +140,15 @@ func (s study) allGone() {
 }
 
 // TestAKilledWorkerLeavesNoService kills a worker between two windows. The service ends
-// with it, and the next worker goes on after the windows that were measured.
+// with it, and the next worker goes on after the windows that were measured. Its settings
+// are in a file and in the environment.
 func TestAKilledWorkerLeavesNoService(t *testing.T) {
 	t.Parallel()
-	s := newService(t, "service-killed", "{min: 1, max: 3}", "12", "method: grid, seed: 7, initial: [{threads: 1, cache: 16}]", "method: random", "search:", "stop: {trials: 1}\nsearch:")
+	s := newService(t, "service-killed",
+		`[python3, server.py, "{port}", "{threads}"]`, `[sh, -c, 'exec python3 server.py $PORT $(cat "$0/conf/threads")', "{directory}"]`,
+		`{http: "http://127.0.0.1:{port}/"}`, `{tcp: "127.0.0.1:{port}"}`,
+		"  live:", "  environment: {PORT: \"{port}\"}\n  files: {conf/threads: \"{threads}\"}\n  live:",
+		"{min: 1, max: 3}", "12", "method: grid, seed: 7, initial: [{threads: 1, cache: 16}]", "method: random", "search:", "stop: {trials: 1}\nsearch:")
 	at := newSite(t)
 	worker := at.worker()
 	at.must("study", "create", s.file)
