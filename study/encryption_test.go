@@ -37,6 +37,9 @@ func TestEncryptedStudiesRunWhereTheirKeyIs(t *testing.T) {
 		if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "holds the key "+aRecipient) || !strings.Contains(waits[0].Reason, "--identity FILE") {
 			t.Errorf("it waits for %+v", waits)
 		}
+		if wanted, err := w.service.Wanted(w.ctx); err != nil || wanted.Studies[0].Recipient != aRecipient {
+			t.Errorf("a launcher is told %+v, %v", wanted, err)
+		}
 		rack.registerWithKey("keyed", "age1another", aRecipient)
 		lease := rack.mustLease("keyed")
 		if len(lease.Recipients) != 1 || lease.Recipients[0] != aRecipient {

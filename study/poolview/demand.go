@@ -62,6 +62,9 @@ func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 		if need.GPUShare != nil {
 			want.GPUs = 1
 		}
+		if len(ask.Recipients) > 0 {
+			want.Recipient = ask.Recipients[0]
+		}
 		if need.KeptCores {
 			want.Cores = need.Cores
 		}

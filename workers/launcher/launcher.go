@@ -155,6 +155,8 @@ type Want struct {
 	// Trials is how many, each with at least so much.
 	Trials, GPUs, Cores int
 	MemoryGiB           float64
+	// Recipient is the public key whose identity its workers must hold; empty: none.
+	Recipient string
 	selector.Selector
 }
 

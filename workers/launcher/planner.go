@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ type Planner struct {
 	Shapes []Shape
 	// Idle is after how long without a trial a worker leaves.
 	Idle time.Duration
+	// Keys are public keys of the identities that its workers hold. With any they run
+	// encrypted studies only.
+	Keys []string
 
 	// Memory is what is kept over the end of the process; nil: nothing yet.
 	Memory *Memory
@@ -62,6 +66,10 @@ func (p *Planner) assign(now time.Time, wants []Want, plan *Plan) map[string]int
 		if want.Trials <= 0 {
 			continue
 		}
+		if why := p.unopened(want); why != "" {
+			plan.note(want.StudyID, "%s waits: %s", want.Study, why)
+			continue
+		}
 		fits, held := "", ""
 		for _, shape := range p.Shapes {
 			switch {
@@ -88,6 +96,18 @@ func (p *Planner) assign(now time.Time, wants []Want, plan *Plan) map[string]int
 		}
 	}
 	return wanted
+}
+
+// unopened says why no worker of this launcher may run the study, by the keys that they
+// hold; empty: they may.
+func (p *Planner) unopened(want Want) string {
+	switch {
+	case want.Recipient == "" && len(p.Keys) > 0:
+		return "the workers of this launcher have --identity and so run encrypted studies only: start another launcher without it"
+	case want.Recipient != "" && !slices.Contains(p.Keys, want.Recipient):
+		return "the workers of this launcher do not hold its key " + want.Recipient[:min(len(want.Recipient), 70)] + ": start a launcher with --identity FILE, the file of that key"
+	}
+	return ""
 }
 
 // note says something of a study, or of a shape.

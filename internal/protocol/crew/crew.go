@@ -65,6 +65,8 @@ type WantedStudy struct {
 	GPUs        int   `json:"gpus,omitempty" doc:"whole GPUs that each needs; 1 for a share of one"`
 	Cores       int   `json:"cores,omitempty" doc:"cores that each asks for"`
 	MemoryBytes int64 `json:"memory_bytes,omitempty" doc:"memory that each asks for"`
+	// Recipient is the key that workers must hold.
+	Recipient string `json:"recipient,omitempty" doc:"age public key whose identity workers must hold; absent: they must hold none"`
 	// Selector says which machines may run them.
 	selector.Selector
 }

@@ -25,6 +25,7 @@ import (
 type server struct {
 	wants    int
 	machines selector.Selector               // that its trials may run on
+	key      string                          // that they are encrypted with
 	workers  map[string]*crew.LaunchedWorker // by launch
 	issued   map[string]string               // tokens of launches, not used yet
 	enrolled int
@@ -43,7 +44,7 @@ func (v *server) PoolWanted(context.Context) (crew.PoolWanted, error) {
 	for _, one := range v.workers {
 		wanted.Workers = append(wanted.Workers, *one)
 	}
-	wanted.Studies = []crew.WantedStudy{{Study: "s", StudyID: "s", Trials: max(0, v.wants-v.running()), Selector: v.machines}}
+	wanted.Studies = []crew.WantedStudy{{Study: "s", StudyID: "s", Trials: max(0, v.wants-v.running()), Recipient: v.key, Selector: v.machines}}
 	return wanted, nil
 }
 

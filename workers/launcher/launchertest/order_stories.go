@@ -47,6 +47,31 @@ func labelled(s *story) {
 	}
 }
 
+// A worker that lacks the key of a study, or has one that the study does not, would get
+// no trial, and its shape would go on hold.
+func keyed(s *story) {
+	s.begin(8)
+	s.server.wants, s.server.key = 1, "age1other"
+	for _, test := range []struct {
+		keys []string
+		want string
+		say  string
+	}{
+		{nil, "age1other", "do not hold its key age1other"}, {[]string{"age1own"}, "age1other", "do not hold its key age1other"},
+		{[]string{"age1own"}, "", "encrypted studies only"},
+	} {
+		s.loop.Planner.Keys, s.server.key = test.keys, test.want
+		s.tick(4)
+		if notes := s.server.report.Notes; len(notes) != 1 || notes[0].StudyID != "s" || !strings.Contains(notes[0].Says, test.say) || s.server.enrolled > 0 {
+			s.Errorf("with the keys %v, of the key %q the server is told %+v, with %d enrolments", test.keys, test.want, notes, s.server.enrolled)
+		}
+	}
+	s.server.key = "age1own"
+	if s.take(1); len(s.server.report.Notes) > 0 || s.shape().Hold != nil {
+		s.Errorf("with the key the server is told %+v", s.server.report)
+	}
+}
+
 func nothingWanted(s *story) {
 	s.begin(8)
 	s.tick(3)

@@ -181,7 +181,7 @@ func (l *Loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]str
 	l.wanted = map[string]int{}
 	for _, one := range wanted.Studies {
 		l.wanted[one.StudyID] = one.Trials
-		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, StudyID: one.StudyID, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30), Selector: one.Selector})
+		seen.Wants = append(seen.Wants, launcher.Want{Study: one.Study, StudyID: one.StudyID, Trials: one.Trials, GPUs: one.GPUs, Cores: one.Cores, MemoryGiB: float64(one.MemoryBytes) / (1 << 30), Recipient: one.Recipient, Selector: one.Selector})
 	}
 	ids = map[string]string{}
 	seen.Workers = []launcher.Worker{{Slots: wanted.Free}}

@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/workers/launcher"
 	"github.com/tandem-tune/tandem/workers/launcher/command"
 	"github.com/tandem-tune/tandem/workers/launcher/engine"
@@ -32,6 +33,7 @@ type flags struct {
 	server                     term.Connection
 	shapes, name, binary, logs string
 	workerToken, commands      string
+	identity                   string
 	dryRun, once               bool
 	every, idle                time.Duration
 	// pods are where workers are pods: they see nothing of this machine then.
@@ -144,6 +146,7 @@ func (f *flags) flagged(command *cobra.Command) *cobra.Command {
 	if f.pods == nil {
 		own.StringVar(&f.workerToken, "worker-token-file", "", "file with one token for all workers, where the nodes share no disk (default: each gets its own)")
 	}
+	own.StringVar(&f.identity, "identity", "", "file of the key of encrypted studies, at the same path here and where the workers run; they run no others then (docs/encryption.md)")
 	own.StringVar(&f.name, "name", "tandem", "first part of the jobs' names: another one for each server")
 	own.StringVar(&f.binary, "binary", "", "this program's path on the nodes (default: as here)")
 	own.StringVar(&f.logs, "logs", "", "folder for the jobs' output and tokens, on a disk that all nodes have (default: ~/.tandem/jobs)")
@@ -200,6 +203,15 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 	if err != nil {
 		return err
 	}
+	keys, err := sealed.Read(f.identity, nil)
+	if err != nil {
+		return term.Misuse("%w", err)
+	}
+	for _, one := range extra {
+		if name, _, _ := strings.Cut(one, "="); name == "--identity" {
+			return term.Misuse("--identity is behind --: name it before, so that the launcher knows which studies its workers can run")
+		}
+	}
 	ctx := command.Context()
 	client, err := f.server.OpenWithToken("a launcher takes a token")
 	if err != nil {
@@ -215,7 +227,7 @@ func (f *flags) launch(command *cobra.Command, extra []string) error {
 	}
 	l := &loop.Loop{
 		Server: client, Engine: jobs, Enrolments: enrolments, DryRun: f.dryRun, Out: command.OutOrStdout(),
-		Planner: &launcher.Planner{Shapes: shapes, Idle: f.idle}, Name: f.name, Of: command.Name(),
+		Planner: &launcher.Planner{Shapes: shapes, Idle: f.idle, Keys: keys.Recipients()}, Name: f.name, Of: command.Name(),
 	}
 	if f.dryRun {
 		return l.Tick(ctx)
@@ -266,6 +278,13 @@ func (f *flags) worker() (worker []string, err error) {
 		worker = []string{"--token-file", token}
 	}
 	start := []string{"--idle", f.idle.String()}
+	if f.identity != "" {
+		identity, err := filepath.Abs(f.identity)
+		if err != nil {
+			return nil, err
+		}
+		start = append(start, "--identity", identity)
+	}
 	if f.pods != nil {
 		return slices.Concat([]string{cmp.Or(f.binary, f.pods.Tandem()), "worker"}, f.server.Arguments(), start), nil
 	}

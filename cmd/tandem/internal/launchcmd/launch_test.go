@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/launchcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
+	"github.com/tandem-tune/tandem/internal/sealed"
 )
 
 // slurm is a Slurm that has no jobs; whoever submits one is told that gpu1 cannot be had,
@@ -279,5 +280,27 @@ func TestLaunchRefuses(t *testing.T) {
 	}
 	if submitted(folder) != "" {
 		t.Errorf("it submitted %s", submitted(folder))
+	}
+}
+
+// The workers of a launcher get its key, and those of other studies are none of its own.
+func TestLaunchWithAKey(t *testing.T) {
+	url, folder := site(t)
+	t.Setenv("TANDEM_TOKEN", "tandem_user_secret")
+	key, _, err := sealed.Create(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, path := filepath.Join(folder, "token"), filepath.Join(folder, "workers.key")
+	if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, code := launch(t, url, folder, "--token-file", token, "--dry-run", "--identity", path); code != 0 || strings.Contains(said, "would start") || strings.Count(said, "encrypted studies only") != 3 {
+		t.Errorf("%d: %s", code, said)
+	}
+	for _, wrong := range [][]string{{"--identity", token}, {"--identity", folder + "/none"}, {"--", "--identity", path}, {"--", "--identity=" + path}} {
+		if said, code := launch(t, url, folder, append([]string{"--token-file", token, "--dry-run"}, wrong...)...); code != term.ExitUsage || !strings.Contains(said, "--identity") {
+			t.Errorf("%v: %d: %s", wrong, code, said)
+		}
 	}
 }
