@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -59,9 +61,9 @@ except OSError:
 var canaries = []string{"what-the-model-has-learned", "patient-zero"}
 
 // newSealed is a study with sealedScript, and its data beside it.
-func newSealed(t *testing.T, name string) study {
+func newSealed(t *testing.T, name, budget string, trials int) study {
 	t.Helper()
-	s := newStudy(t, name, threeRungs, "0", 6)
+	s := newStudy(t, name, budget, "0", trials)
 	folder := filepath.Dir(s.file)
 	data := filepath.Join(folder, "scans", "a")
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -73,6 +75,22 @@ func newSealed(t *testing.T, name string) study {
 		}
 	}
 	return s
+}
+
+// encrypted makes a key, and has the study use it, for its data too, of which no other copy
+// stays.
+func (s study) encrypted(t *testing.T, at *tap) (key string) {
+	t.Helper()
+	folder := filepath.Dir(s.file)
+	key, set := filepath.Join(folder, "workers.key"), filepath.Join(t.TempDir(), "scans.tde")
+	recipient := strings.TrimSpace(cli(t, nil, "keys", "create", "--out", key).stdout)
+	at.must("dataset", "encrypt", filepath.Join(folder, "scans"), "--name", "scans", "--identity", key, "--output", set)
+	made := read[protocol.Dataset](t, at.must("dataset", "publish", set, "--json"))
+	if err := os.RemoveAll(filepath.Join(folder, "scans")); err != nil {
+		t.Fatal(err)
+	}
+	s.rewrite("objective:", "encryption: {recipients: ["+recipient+"], datasets: {scans: "+made.Artifact+"}}\nobjective:")
+	return key
 }
 
 // tap is a site whose server hears everything through it.
@@ -156,7 +174,7 @@ func (one *tap) found(t *testing.T) (heard, kept []string) {
 // encrypted.
 func TestInTheClearTheServerKnowsAll(t *testing.T) {
 	t.Parallel()
-	s, at := newSealed(t, "clear"), newTap(t)
+	s, at := newSealed(t, "clear", threeRungs, 6), newTap(t)
 	at.worker("--name", "first", "--allow-read", filepath.Dir(s.file))
 	at.must("study", "create", s.file, "--watch")
 	heard, kept := at.found(t)
@@ -173,23 +191,15 @@ func TestInTheClearTheServerKnowsAll(t *testing.T) {
 // the key runs none of them.
 func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 	t.Parallel()
-	s := newSealed(t, "sealed")
-	folder := filepath.Dir(s.file)
-	key := filepath.Join(folder, "workers.key")
-	recipient := strings.TrimSpace(cli(t, nil, "keys", "create", "--out", key).stdout)
+	s := newSealed(t, "sealed", threeRungs, 6)
+	at := newTap(t)
+	key := s.encrypted(t, at)
 	if again := cli(t, nil, "keys", "create", "--out", key); again.code == 0 || !strings.Contains(again.stderr, "never overwritten") {
 		t.Errorf("a key was overwritten: %s", again.stderr)
 	}
-	at, set := newTap(t), filepath.Join(t.TempDir(), "scans.tde")
 	if refused := at.cli("dataset", "publish", s.file); refused.code == 0 || !strings.Contains(refused.stderr, "nothing was sent") {
 		t.Errorf("a file in the clear: %s", refused.stderr)
 	}
-	at.must("dataset", "encrypt", filepath.Join(folder, "scans"), "--name", "scans", "--identity", key, "--output", set)
-	made := read[protocol.Dataset](t, at.must("dataset", "publish", set, "--json"))
-	if err := os.RemoveAll(filepath.Join(folder, "scans")); err != nil { // the workers have no other
-		t.Fatal(err)
-	}
-	s.rewrite("objective:", "encryption: {recipients: ["+recipient+"], datasets: {scans: "+made.Artifact+"}}\nobjective:")
 	without := at.worker("--name", "without")
 	at.must("study", "create", s.file)
 	until(t, "the reason why it waits", func() bool {
@@ -236,8 +246,95 @@ func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 	if shown := at.must("study", "show", s.name); !strings.Contains(shown, "encrypted to 1 key") {
 		t.Errorf("shown is\n%s", shown)
 	}
-	at.must("dataset", "delete", made.Artifact)
+	at.must("dataset", "delete", read[struct{ Datasets []protocol.Dataset }](t, at.must("dataset", "list", "--json")).Datasets[0].Artifact)
 	if left := at.must("dataset", "list"); !strings.Contains(left, "There is no data set") {
 		t.Error(left)
 	}
+}
+
+// TestAKilledWorkerLeavesNothingInTheClear: a worker is killed between encrypting a
+// checkpoint and sending it. The trial goes on from the one before, and what lay in the
+// clear on the machine goes with the next worker's start.
+func TestAKilledWorkerLeavesNothingInTheClear(t *testing.T) {
+	t.Parallel()
+	breakable, err := fragile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, at := newSealed(t, "killed", nineEpochs, 1), newTap(t)
+	folder, scratch := filepath.Dir(s.file), t.TempDir()
+	key := s.encrypted(t, at)
+	line := append(append([]string{"worker", "--probe", "never", "--scratch", scratch}, opened(t)...), "--identity", key)
+	fired := filepath.Join(t.TempDir(), "fired")
+	killed, err := launch.Start(breakable, append(at.environment(), "TANDEM_FAILPOINTS="+string(failpoint.AgentPacked)+"=kill@3", "TANDEM_FAILPOINTS_FIRED="+fired), line...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(killed.Kill)
+	at.must("study", "create", s.file)
+	until(t, "the worker's end", killed.Ended)
+	if _, err := os.Stat(fired + "." + string(failpoint.AgentPacked)); err != nil {
+		t.Fatalf("it did not break there: %v\n%s", err, killed.Output())
+	}
+	memory := inMemory(t, scratch)
+	if lies := holding(t, scratch, memory); len(lies) < 2 {
+		t.Fatalf("there was nothing to remove: only %v hold something in the clear", lies)
+	}
+	next, err := launch.Start(binary, at.environment(), line...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.Kill)
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	kept, restored := s.entries("kept"), s.entries("restored")
+	if len(restored) != 1 || restored[0].epoch != 3 || len(kept) != 9 || kept[1].epoch != 2 || kept[2].epoch != 3 || found.Study.Progress.Trials[trial.Failed] > 0 {
+		t.Errorf("of 9 epochs, with the worker killed at the third, there are restored %v and kept %v: %+v", restored, kept, found.Study.Progress)
+	}
+	if err := next.Stop(); err != nil {
+		t.Error(err)
+	}
+	if lies := holding(t, scratch, memory, folder); len(lies) > 0 {
+		t.Errorf("in the clear there is still %v", lies)
+	}
+	if heard, kept := at.found(t); len(heard)+len(kept) > 0 || at.encrypted == 0 {
+		t.Errorf("the server heard %v, and keeps %v, with %d encrypted files", heard, kept, at.encrypted)
+	}
+}
+
+// inMemory is the folder in memory of the worker with that scratch folder.
+func inMemory(t *testing.T, scratch string) string {
+	t.Helper()
+	records, err := filepath.Glob(filepath.Join(scratch, "w*", "memory"))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("there are the records %v: %v", records, err)
+	}
+	content, err := os.ReadFile(records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// holding are the files in the folders that hold a canary.
+func holding(t *testing.T, folders ...string) (found []string) {
+	t.Helper()
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if os.IsNotExist(err) || err == nil && !entry.Type().IsRegular() {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if slices.ContainsFunc(canaries, func(canary string) bool { return bytes.Contains(content, []byte(canary)) }) {
+				found = append(found, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	return found
 }

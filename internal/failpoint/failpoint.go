@@ -33,6 +33,8 @@ const (
 	// StoreCommitting is before a group's commit, StoreCommitted behind it.
 	StoreCommitting Point = "store.committing"
 	StoreCommitted  Point = "store.committed"
+	// AgentPacked is between the packing of a checkpoint, which encrypts it, and its upload.
+	AgentPacked Point = "agent.packed"
 	// ArtifactReceived is behind the last byte of an upload, before it has its
 	// name; ArtifactNamed behind that, before the name is durable.
 	ArtifactReceived Point = "artifact.received"
@@ -50,5 +52,5 @@ const (
 // Points are all places.
 var Points = [...]Point{
 	AgentLeased, AgentReporting, AgentReported, StudyDecided, StudySubmitted, StudyShown, StudyDurable, StoreCommitting, StoreCommitted,
-	ArtifactReceived, ArtifactNamed, AgentUploaded, AgentCommitted, AgentFinishing, AgentFinished,
+	AgentPacked, ArtifactReceived, ArtifactNamed, AgentUploaded, AgentCommitted, AgentFinishing, AgentFinished,
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 
 	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -41,6 +42,14 @@ func (f faulty) Report(ctx context.Context, id trial.ID, report protocol.Report)
 	return inject(failpoint.AgentReporting, failpoint.AgentReported, func() (protocol.Directive, error) {
 		return f.Server.Report(ctx, id, report)
 	})
+}
+
+// PutArtifact uploads what was packed.
+func (f faulty) PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error {
+	if err := failpoint.Here(failpoint.AgentPacked); err != nil {
+		return err
+	}
+	return f.Server.PutArtifact(ctx, sha256, size, open)
 }
 
 // CommitCheckpoint publishes an uploaded artifact.
