@@ -25,7 +25,7 @@ func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	}
 	readMethod(s, &result.Method)
 	result.Groups = readGroups(s)
-	readPromotion(s, &result)
+	readWord(s, "promotion", "asynchronous (go up at once), synchronous (Hyperband's brackets), none (train every trial in full) or population (replace the worst by children of the best)", budget.Promotion.Known, &result.Promotion)
 	readPopulation(s, &result)
 	if n, at := s.Get("seed"); n != nil {
 		seed := 1
@@ -43,54 +43,29 @@ func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	if n, at := s.Get("brackets"); n != nil && result.Brackets > 0 && result.Promotion == budget.NoPromotion {
 		s.Fault(at, n, "must be left out with promotion: none, as every trial then starts at the top rung")
 	}
-	s.Text("learning", tree.MaxKey, (*string)(&result.Learning))
-	if n, at := s.Get("learning"); n != nil && !result.Learning.Known() {
-		s.Fault(at, n, "must be lower_rungs (learn from what was bad below, too) or one_rung")
-	}
+	readWord(s, "learning", "lower_rungs (learn from what was bad below, too) or one_rung", search.Learning.Known, &result.Learning)
 	s.Whole("grid_points", 1, 1000, &result.GridPoints)
 	result.Initial = readInitial(s)
 	readPart(s.Decoder, "search.early_stopping", func() { result.EarlyStopping = readEarlyStopping(s, eta) })
-	readRestarts(s, &result)
+	if result.Has("cma-es") {
+		result.Restarts = cmaes.IPOP
+	}
+	readWord(s, "restarts", "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)", cmaes.Restarts.Known, &result.Restarts)
 	result.Repeats = readRepeats(s, service && len(result.Initial) > 0 && result.Promotion != budget.Population)
 	result.WarmStart = readWarmStart(s)
 	return result
 }
 
-// readRestarts reads how cma-es goes on when it has arrived.
-func readRestarts(s tree.Section, target *definition.Search) {
-	if target.Has("cma-es") {
-		target.Restarts = cmaes.IPOP
-	}
-	n, at := s.Get("restarts")
-	if n == nil {
-		return
-	}
-	const wanted = "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)"
-	switch r := cmaes.Restarts(n.Raw); {
+// readWord reads one of the words that are known; wanted says which they are.
+func readWord[T ~string](s tree.Section, key, wanted string, known func(T) bool, target *T) {
+	switch n, at := s.Get(key); {
+	case n == nil:
 	case n.Kind != tree.Text:
 		s.Wrong(at, n, wanted)
-	case !r.Known():
+	case !known(T(n.Raw)):
 		s.Fault(at, n, "must be %s", wanted)
 	default:
-		target.Restarts = r
-	}
-}
-
-// readPromotion reads how trials go up the ladder.
-func readPromotion(s tree.Section, target *definition.Search) {
-	n, at := s.Get("promotion")
-	if n == nil {
-		return
-	}
-	const wanted = "asynchronous (go up at once), synchronous (Hyperband's brackets), none (train every trial in full) or population (replace the worst by children of the best)"
-	p := budget.Promotion(n.Raw)
-	switch {
-	case n.Kind != tree.Text:
-		s.Wrong(at, n, wanted)
-	case !p.Known():
-		s.Fault(at, n, "must be %s", wanted)
-	default:
-		target.Promotion = p
+		*target = T(n.Raw)
 	}
 }
 
