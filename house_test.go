@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"study/studyfile/encryption":     {"internal/sealed", "study/definition", "study/studyfile/tree"},
 	"study/studyfile":                {"study/studyfile/encryption", "internal/problem", "similarity", "inference_emu/deployment", "inference_emu/device", "inference_emu/tuning", "budget", "study/definition", "study/space", "study/search", "study/search/cmaes", "study/search/promotion", "study/search/stopping", "study/objective", "study/studyfile/tree", "study/system", "study/selector"},
 	"study/studyfile/tree":           {"internal/problem"},
-	"internal/protocol":              {"internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/graph", "budget", "similarity", "study/system", "study/space", "trial", "trial/series", "study/definition"},
+	"internal/protocol":              {"internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/graph", "budget", "similarity", "study/system", "study/space", "trial", "trial/series", "study/definition", "study/search"},
 	"workers/rules":                  {"internal/protocol", "study/access", "study/journal", "workers/pool"},
 	"workers/waitqueue":              {"study/access"},
 	"workers/scheduler":              {"workers/allocator", "workers/demand", "workers/placement", "workers/pool", "workers/rules", "workers/scheduler/costmodel", "internal/protocol", "study/access", "trial"},

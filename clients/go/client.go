@@ -231,6 +231,11 @@ func Ordinal[V any](name string, values ...V) Parameter {
 // Step leaves of a range only low, low+step and so on.
 func (p Parameter) Step(step float64) Parameter { return p.with("step", step) }
 
+// Expect says where the best value is expected, and how sure that is: low, medium or high.
+func (p Parameter) Expect(value any, sure string) Parameter {
+	return p.with("expect", map[string]any{"value": value, "sure": sure})
+}
+
 // When gives the parameter only to trials in which the other one, which stands before
 // it in the space, has one of the values.
 func (p Parameter) When(other string, values ...any) Parameter {

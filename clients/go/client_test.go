@@ -59,6 +59,17 @@ var mixed = []tandem.Parameter{
 	tandem.Float("decay", 0, 1).When("optimizer", "sgd"),
 }
 
+func TestWhatIsExpectedComesFirst(t *testing.T) {
+	study := created(t, tandem.Definition{Name: named(t), Objectives: tandem.Minimize("loss"), Trials: 2, Space: []tandem.Parameter{
+		tandem.Float("x", -1, 1).Expect(0.25, "high"), tandem.Categorical("optimizer", "sgd", "adam").Expect("adam", "low"),
+	}})
+	defer study.Close()
+	trial, err := study.Ask(t.Context())
+	if err != nil || trial.Float("x") != 0.25 || trial.Categorical("optimizer") != "adam" {
+		t.Errorf("it begins with %v, %v", trial, err)
+	}
+}
+
 func TestAProgramIsTuned(t *testing.T) {
 	study := created(t, tandem.Definition{Name: named(t), Objectives: tandem.Minimize("loss"), Space: mixed, Trials: 20})
 	objective := func(_ context.Context, trial *tandem.Trial) (float64, error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -26,6 +27,9 @@ type StudyView struct {
 	// Waits says why its next trial does not start; absent where nothing is in its
 	// way, and in lists of studies.
 	Waits []Wait `json:"waits,omitempty" doc:"why the next trial does not start; only for a study that is asked for by itself"`
+	// Sources is what its search makes of what was known before it began: earlier
+	// results, and what its space expects.
+	Sources []search.Trust `json:"sources,omitempty" doc:"what was known before it began, and how far its search trusts that"`
 	// Annotation is what people wrote about it.
 	trial.Annotation
 }

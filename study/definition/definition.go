@@ -270,6 +270,9 @@ func (d Definition) SearchSettings() search.Settings {
 	return settings
 }
 
+// KnewBefore reports whether its search begins with results of elsewhere, or expectations.
+func (d *Definition) KnewBefore() bool { return d.Search.WarmStart != nil || d.Space.Expects() != "" }
+
 // Plan previews what the study will do, before it is created.
 func (d Definition) Plan() budget.Plan {
 	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets)

@@ -39,10 +39,16 @@ func (m *machine) learn(observations []Observation) error {
 	if len(faults) > 0 {
 		return problem.WithFields("the results of elsewhere do not fit the study", faults)
 	}
-	m.prior = prior.New(m.history, kept)
+	m.prior = prior.New(m.history, m.settings.Space, kept)
 	m.prior.Suggest(m.history, rand.New(m.source))
 	return nil
 }
+
+// Trust is what a search makes of a source of what was known before it began.
+type Trust = prior.Trust
+
+// Trusts implements [Method].
+func (m *machine) Trusts() []Trust { return m.prior.Trusts(m.history) }
 
 // part is what the space can take of an observation, or why it cannot.
 func (m *machine) part(o Observation) (space.Configuration, problem.Field) {

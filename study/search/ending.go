@@ -2,15 +2,7 @@ package search
 
 import "github.com/tandem-tune/tandem/study/search/promotion"
 
-// Ender is a [Method] that can tell that it has come to its end. All methods that
-// [New] returns can.
-type Ender interface {
-	// Ended reports whether a [Request] would be answered with [Finish]. It changes
-	// nothing: nobody has to ask for a trial to hear that there is none.
-	Ended() bool
-}
-
-// Ended implements [Ender].
+// Ended implements [Method].
 func (m *machine) Ended() bool {
 	if m.history.Out > 0 || m.repeats.out > 0 || len(m.queue) > 0 {
 		return false

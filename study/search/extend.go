@@ -5,20 +5,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search/ladder"
 )
 
-// Extendable is a [Method] that can go on behind its end, with what it has learned. All
-// methods that [New] returns can.
-type Extendable interface {
-	// Expects reports whether the trial is out: the method counts on an outcome of it.
-	Expects(trial int) bool
-	// Rests reports whether the trial was measured at its rung and nobody took its
-	// place: it may be promoted, or nothing follows.
-	Rests(trial int) bool
-	// Retryable are the trials that failed, or were lost, and that are not tried again
-	// yet: their numbers, the first one first.
-	Retryable() []int
-}
-
-// Expects implements [Extendable].
+// Expects implements [Method].
 func (m *machine) Expects(trial int) bool {
 	if again := m.at(trial); again != nil {
 		return again.Status == ladder.Out
@@ -26,7 +13,7 @@ func (m *machine) Expects(trial int) bool {
 	return trial < len(m.history.Trials) && m.history.Trials[trial].Status == ladder.Out
 }
 
-// Rests implements [Extendable].
+// Rests implements [Method].
 func (m *machine) Rests(trial int) bool {
 	if trial >= len(m.history.Trials) {
 		return false

@@ -41,12 +41,14 @@ type machine struct {
 }
 
 func newMachine(settings Settings, p propose.Proposer) *machine {
+	history := settings.newHistory()
 	return &machine{
 		settings:  settings,
 		promotion: settings.newPromotion(),
 		proposer:  p,
 		source:    rand.NewPCG(settings.Seed, stream),
-		history:   settings.newHistory(),
+		history:   history,
+		prior:     prior.New(history, settings.Space, nil),
 		repeats:   repeats{settings: settings.Repeats},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// Waiting implements [Queue].
+// Waiting implements [Method].
 func (m *machine) Waiting() int { return len(m.queue) }
 
 // queued is a configuration that waits to be tried.
@@ -20,7 +20,7 @@ type queued struct {
 	retryOf       *int                // the failed trial that it is of; nil: of none
 }
 
-// Retryable implements [Extendable].
+// Retryable implements [Method].
 func (m *machine) Retryable() []int {
 	again := map[int]bool{}
 	note := func(of *int) {

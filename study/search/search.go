@@ -164,7 +164,7 @@ type Action struct {
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol",
-	// "groups", "enqueued", "prior",
+	// "groups", "enqueued", "prior", "expected",
 	// "population", "repeat") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
@@ -184,12 +184,6 @@ type Action struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Queue is a [Method] that can say how many enqueued configurations wait to be
-// created. All methods that [New] returns can.
-type Queue interface {
-	Waiting() int
-}
-
 // Method is one search.
 type Method interface {
 	// Handle takes one event and returns what to do. An error means that the
@@ -199,4 +193,23 @@ type Method interface {
 	Snapshot() (json.RawMessage, error)
 	// Restore puts the state of a snapshot, taken with the same settings, in place.
 	Restore(json.RawMessage) error
+	// Waiting is how many enqueued configurations wait to be created.
+	Waiting() int
+	// Startable is how many requests in a row would be answered with a trial, if nothing
+	// were measured meanwhile. Where nobody knows how many configurations are left, that is
+	// a guess, and not 0 while there is one. Where no trial is out and none is left, the
+	// request that ends the search counts as one.
+	Startable() int
+	// Ended reports whether a [Request] would be answered with [Finish].
+	Ended() bool
+	// Expects reports whether the trial is out: the method counts on an outcome of it.
+	Expects(trial int) bool
+	// Rests reports whether the trial was measured at its rung and nobody took its
+	// place: it may be promoted, or nothing follows.
+	Rests(trial int) bool
+	// Retryable are the trials that failed, or were lost, and that are not tried again
+	// yet: their numbers, the first one first.
+	Retryable() []int
+	// Trusts says how far the method trusts what was known before it began.
+	Trusts() []Trust
 }

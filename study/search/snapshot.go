@@ -141,7 +141,7 @@ func (m *machine) restorePrior(h *ladder.History, s snapshot) (prior.Prior, erro
 			return prior.Prior{}, problem.New(problem.Invalid, "the snapshot's result %d of elsewhere does not fit the study: %s", i, fault)
 		}
 	}
-	known := prior.New(h, s.Prior)
+	known := prior.New(h, m.settings.Space, s.Prior)
 	known.Best = s.Best
 	for _, one := range s.Best {
 		if known.Source(one.Source) == nil {

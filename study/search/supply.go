@@ -7,16 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search/ladder"
 )
 
-// Supply is a [Method] that can say how many requests in a row it would answer with
-// a trial, if nothing were measured meanwhile. Where nobody knows how many
-// configurations are left, that is a guess, and not 0 while there is one. Asking changes
-// nothing. Where no trial is out and none is left, the request that ends the search
-// counts as one. All methods that [New] returns can.
-type Supply interface {
-	Startable() int
-}
-
-// Startable implements [Supply].
+// Startable implements [Method].
 func (m *machine) Startable() int {
 	h := m.history
 	if m.repeats.begun() {

@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/search/stopping"
+	"github.com/tandem-tune/tandem/study/space"
 )
 
 // ofOneValue are the methods that learn from the value of one objective.
@@ -57,7 +59,27 @@ func (s Settings) validate() []problem.Field {
 	s.validateGroups(require)
 	s.requireTakesSeveral(require, "search.method", s.Method)
 	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
-	return append(faults, s.Space.Validate("space")...)
+	faults = append(faults, s.Space.Validate("space")...)
+	if len(faults) == 0 {
+		s.validateExpected(require)
+	}
+	return faults
+}
+
+// validateExpected checks that what is expected can be tried.
+func (s Settings) validateExpected(require requirement) {
+	expected := space.Configuration{}
+	for _, p := range s.Space.Parameters {
+		if p.Expect != nil {
+			expected[p.Name] = p.Expect.Value
+			require(!s.uses("grid"), "space."+p.Name+".expect", p.Expect.Value.String(), "must be left out with a grid, whose points are given: use another search.method")
+		}
+	}
+	if len(expected) == 0 {
+		return
+	}
+	_, err := s.Space.Cube().Complete(expected, rand.New(rand.NewPCG(s.Seed, stream)))
+	require(err == nil, "space", nil, "expects values that are forbidden together: change an expect, or the combination")
 }
 
 // requirement notes a fault unless it is ok.

@@ -51,10 +51,9 @@ func (r *Session) recall(ctx context.Context) error {
 
 func extend(tx *Transaction, more protocol.ExtendRequest) ([]trial.Trial, error) {
 	r, study := tx.Session, tx.Session.Study
-	method, can := r.Method.(search.Extendable)
 	var again []int
-	if more.RetryFailed && can {
-		again = method.Retryable()
+	if more.RetryFailed && r.Method != nil {
+		again = r.Method.Retryable()
 		if len(again) == 0 {
 			return nil, problem.New(problem.Conflict, "no trial of study %s is left to retry: none failed that was not tried again already", study.Definition.Name)
 		}
@@ -85,7 +84,7 @@ func extend(tx *Transaction, more protocol.ExtendRequest) ([]trial.Trial, error)
 	if err != nil {
 		return nil, err
 	}
-	if method, tells := r.Method.(search.Ender); tells && method.Ended() {
+	if r.Method.Ended() {
 		if stop.Trials > 0 && at.Trials >= stop.Trials {
 			return nil, problem.New(problem.Conflict, "study %s cannot go on: its %d trials (stop.trials) are created, and none may go up; give it more trials too", study.Definition.Name, at.Trials)
 		}
@@ -98,11 +97,8 @@ func extend(tx *Transaction, more protocol.ExtendRequest) ([]trial.Trial, error)
 // reopen takes back what the end of the study has done to trials whose search still counts
 // on them: they are queued, or paused where they were measured at their rung.
 func reopen(tx *Transaction) (reopened []trial.Trial, err error) {
-	method, can := tx.Session.Method.(search.Extendable)
+	method := tx.Session.Method
 	for _, t := range tx.Session.Trials {
-		if !can {
-			break
-		}
 		if method.Expects(t.Number) && t.MeasuredAt(t.Rung) { // the study ended before its worker said so
 			if err := tell(tx, t); err != nil {
 				return nil, err

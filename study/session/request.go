@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/starts"
 	"github.com/tandem-tune/tandem/trial"
@@ -255,11 +254,10 @@ func (r *State) Demand() demand.Ask {
 // for each now: those that its search would begin or send up, as far as its budgets
 // pay for them, by what those before came to.
 func (r *State) fresh() int {
-	supply, can := r.Method.(search.Supply)
-	if r.waiting || !can {
+	if r.waiting || r.Method == nil {
 		return 0
 	}
-	most := supply.Startable()
+	most := r.Method.Startable()
 	if most == 0 || len(r.Trials) == 0 {
 		return most
 	}

@@ -138,8 +138,13 @@ func (r *Session) Refresh(ctx context.Context) error {
 	r.count()
 	r.Resting, r.waiting = maps.Clone(r.durable.resting), r.durable.waiting
 	r.Able, r.overQuota, r.Starts = r.durable.able, r.durable.overQuota, r.durable.starts
-	if err := r.replay(ctx, stored.Definition, !stored.Status.Over()); err != nil {
+	over := stored.Status.Over()
+	if err := r.replay(ctx, stored.Definition, !over || stored.Definition.KnewBefore()); err != nil {
 		return err
+	}
+	if over {
+		trust(&r.State)
+		r.Method, r.Broken = nil, nil
 	}
 	if r.Broken != nil {
 		r.options.Logger.Error("a study cannot go on", "study", stored.Definition.Name, "error", r.Broken)

@@ -47,6 +47,8 @@ type State struct {
 	// costs estimates what epochs take where; nil until somebody asks.
 	costs *costmodel.Model
 
+	trusts []search.Trust // as the search last said
+
 	Method search.Method // nil when the study is over or the search broken
 	// Broken is why the search cannot be continued by this program. The study
 	// then hands out nothing, but takes reports, and can be stopped or deleted.
@@ -319,7 +321,16 @@ func (r *State) viewOf(study journal.Study, trials []trial.Trial, now time.Time)
 		ID: study.ID, Name: study.Definition.Name, Owner: cmp.Or(study.Owner, access.Administrators), Status: study.Status, Reason: reason,
 		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
 		Rungs: r.Ladder, Progress: r.Progress(study, trials, now), Annotation: study.Annotation, Extended: study.Stop != nil,
+		Sources: trust(r),
 	}
+}
+
+// trust is how far the search trusts what was known before it began, or did at its end.
+func trust(r *State) []search.Trust {
+	if r.Method != nil {
+		r.trusts = r.Method.Trusts()
+	}
+	return r.trusts
 }
 
 func (r *State) Progress(study journal.Study, trials []trial.Trial, now time.Time) protocol.Progress {
@@ -332,9 +343,8 @@ func (r *State) Progress(study journal.Study, trials []trial.Trial, now time.Tim
 
 // Enqueued is how many configurations the search is to try before anything of its own.
 func (r *State) Enqueued() int {
-	queue, ok := r.Method.(search.Queue)
-	if !ok {
+	if r.Method == nil {
 		return 0
 	}
-	return queue.Waiting()
+	return r.Method.Waiting()
 }

@@ -141,8 +141,7 @@ func (tx *Transaction) Conclude(status protocol.StudyStatus, reason string) erro
 // Who asks for trials and tells what became of them may know their number, and never
 // ask again: nothing else would end it.
 func (tx *Transaction) settled(t trial.Trial) (trial.Trial, error) {
-	method, tells := tx.Session.Method.(search.Ender)
-	if tx.Study != nil || !tells || !method.Ended() {
+	if tx.Study != nil || tx.Session.Method == nil || !tx.Session.Method.Ended() {
 		return t, nil
 	}
 	err := tx.Conclude(protocol.StudyCompleted, searchEnded)

@@ -222,6 +222,7 @@ func (tx *Transaction) show() {
 	if tx.Study != nil {
 		r.Study = *tx.Study
 		if r.Study.Status.Over() {
+			trust(&r.State)
 			r.Method = nil
 		}
 	}

@@ -8,6 +8,11 @@
 // its own [Space.Check].
 package space
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Kind says what a parameter belongs to: EdgeTune's onefold search tunes all
 // of them together (thesis 7.4.1).
 type Kind string
@@ -45,6 +50,8 @@ type Parameter struct {
 	Step float64 `json:"step,omitempty"`
 	// Values are the choices of a categorical, or an ordinal in order.
 	Values []Value `json:"values,omitempty"`
+	// Expect is where somebody expects the best value; nil: nobody does.
+	Expect *Expectation `json:"expect,omitempty"`
 	// Group names the search group it is in: parameters of a group are searched
 	// with the group's method. Empty: the group of its kind, if there is one.
 	Group string `json:"group,omitempty"`
@@ -52,6 +59,22 @@ type Parameter struct {
 	// hold. A condition's parameter stands earlier in the space.
 	When []Condition `json:"when,omitempty"`
 }
+
+// Expectation is what somebody expects of a parameter before anything was measured.
+type Expectation struct {
+	Value Value    `json:"value"`
+	Sure  Sureness `json:"sure"`
+}
+
+// Sureness is how sure somebody is of an expectation.
+type Sureness string
+
+// How sure one can be.
+const (
+	Low    Sureness = "low"
+	Medium Sureness = "medium"
+	High   Sureness = "high"
+)
 
 // Condition holds when the named parameter exists and has one of the values.
 type Condition struct {
@@ -81,6 +104,17 @@ func (s Space) Parameter(name string) (Parameter, bool) {
 		}
 	}
 	return Parameter{}, false
+}
+
+// Expects says where the best values are expected; empty: nowhere.
+func (s Space) Expects() string {
+	var parts []string
+	for _, p := range s.Parameters {
+		if e := p.Expect; e != nil {
+			parts = append(parts, fmt.Sprintf("%s %s (%s)", p.Name, e.Value, e.Sure))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // SameParameters reports whether the spaces have the same parameters, whatever their

@@ -106,6 +106,7 @@ func (v *validation) parameter(at string, p Parameter) {
 	if p.Group != "" && !validName(p.Group) {
 		v.fault(at+".group", p.Group, "must be a name of at most %d characters: a letter or _, then letters, digits, _ . or -", MaxName)
 	}
+	before := len(v.faults)
 	switch p.Type {
 	case FloatType, IntType:
 		v.number(at, p)
@@ -113,6 +114,20 @@ func (v *validation) parameter(at string, p Parameter) {
 		v.choice(at, p)
 	default:
 		v.fault(at+".type", string(p.Type), "must be float, int, categorical or ordinal")
+	}
+	if p.Expect != nil && len(v.faults) == before {
+		v.expectation(at+".expect", p)
+	}
+}
+
+func (v *validation) expectation(at string, p Parameter) {
+	if _, wrong := p.accept(p.Expect.Value); wrong != "" {
+		v.fault(at+".value", p.Expect.Value.String(), "%s", wrong)
+	}
+	switch p.Expect.Sure {
+	case Low, Medium, High:
+	default:
+		v.fault(at+".sure", string(p.Expect.Sure), "must be low, medium or high")
 	}
 }
 

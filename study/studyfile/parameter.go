@@ -90,7 +90,7 @@ func readParameter(d *tree.Decoder, at, name string, n *tree.Node, listed bool) 
 		d.Fault(at, n, "must be a mapping: write {values: [...]} for a choice among these")
 		return p
 	}
-	known := []string{"kind", "type", "low", "high", "log", "step", "values", "when", "group"}
+	known := []string{"kind", "type", "low", "high", "log", "step", "values", "when", "group", "expect"}
 	if listed {
 		known = append(known, "name")
 	}
@@ -106,10 +106,30 @@ func readParameter(d *tree.Decoder, at, name string, n *tree.Node, listed bool) 
 		}
 	}
 	readDomain(s, &p, listed)
+	p.Expect = readExpectation(s)
 	if when, whenAt := s.Get("when"); when != nil {
 		p.When = readConditions(d, domain+".when", whenAt, when)
 	}
 	return p
+}
+
+// readExpectation reads where the best value is expected. Whether it fits is for the space
+// to say.
+func readExpectation(s tree.Section) *space.Expectation {
+	n, at := s.Get("expect")
+	if n == nil {
+		return nil
+	}
+	s, ok := s.Open(at, n, "value", "sure")
+	if !ok {
+		return nil
+	}
+	result := &space.Expectation{Sure: space.Medium}
+	if value, valueAt := s.Need("value", "where the best value is expected"); value != nil {
+		result.Value, _ = readValue(s.Decoder, valueAt, value)
+	}
+	s.Text("sure", tree.MaxKey, (*string)(&result.Sure))
+	return result
 }
 
 // readDomain reads a parameter's type and its bounds or values.

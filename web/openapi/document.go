@@ -150,6 +150,7 @@ func wordings() map[string][]any {
 		"StudyView.status": statuses, "Recommendation.status": statuses,
 		"Objective.direction": directions,
 		"Parameter.kind":      kinds, "ParameterImportance.kind": kinds,
+		"Expectation.sure":            listOf(space.Low, space.Medium, space.High),
 		"Parameter.type":              listOf(space.FloatType, space.IntType, space.CategoricalType, space.OrdinalType),
 		"Settings.policy":             listOf(budget.Multi, budget.Epochs, budget.Dataset, budget.Seconds, budget.Joules),
 		"Settings.growth":             listOf(budget.Geometric, budget.Linear),

@@ -56,6 +56,7 @@ func TestPages(t *testing.T) {
 		{"what mattered is shown for each rung", inGallery(tryImportance)},
 		{"several objectives have a front", tryFront},
 		{"repeated trials rank by their means", tryRepeats},
+		{"a study says what it expects and how far it trusts that", tryExpected},
 		{"a study that waits for others says what it leaves out", tryPriorities},
 		{"system configurations are shown with what they saved", trySystem},
 		{"a model's deployments are shown for each device", tryDeploy},

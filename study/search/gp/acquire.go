@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -26,16 +27,6 @@ type scored struct {
 	gain  float64
 }
 
-func byGain(a, b scored) int {
-	switch {
-	case a.gain > b.gain:
-		return -1
-	case a.gain < b.gain:
-		return 1
-	}
-	return 0
-}
-
 // best returns the configuration with the largest expected improvement that it
 // finds among those that are allowed, new, and not close to a pending trial.
 func (g *GP) best(h *ladder.History, r *rand.Rand) (space.Configuration, bool) {
@@ -46,7 +37,7 @@ func (g *GP) best(h *ladder.History, r *rand.Rand) (space.Configuration, bool) {
 		g.model.Believe(h.Points[number])
 	}
 	list := g.candidates(h, r)
-	slices.SortStableFunc(list, byGain)
+	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.gain, a.gain) })
 	for _, c := range list {
 		if configuration, ok := propose.Fresh(h, c.point); ok {
 			return configuration, true

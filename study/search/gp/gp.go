@@ -2,6 +2,7 @@
 package gp
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -134,15 +135,7 @@ func (g *GP) fit(h *ladder.History, lowest int) {
 			g.incumbents = append(g.incumbents, incumbent{point, mean})
 		}
 	}
-	slices.SortStableFunc(g.incumbents, func(a, b incumbent) int {
-		switch {
-		case a.mean > b.mean:
-			return -1
-		case a.mean < b.mean:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(g.incumbents, func(a, b incumbent) int { return cmp.Compare(b.mean, a.mean) })
 }
 
 // fittedTrials is to how many of the first trials the kernel is fitted. That goes

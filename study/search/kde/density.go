@@ -3,6 +3,7 @@
 package kde
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -296,13 +297,5 @@ type Candidate struct {
 
 // SortCandidates sorts candidates by their ratios; of equals the earlier drawn is first.
 func SortCandidates(list []Candidate) {
-	slices.SortStableFunc(list, func(x, y Candidate) int {
-		switch {
-		case x.Ratio > y.Ratio:
-			return -1
-		case x.Ratio < y.Ratio:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(x, y Candidate) int { return cmp.Compare(y.Ratio, x.Ratio) })
 }

@@ -19,6 +19,8 @@ const (
 	// priorBest is how many of the best configurations of elsewhere are tried,
 	// and untestedBest how many of them before anything is known of the source.
 	priorBest, untestedBest = 3, 2
+	// untestedDraws is how many trials come from what is expected before it is tested.
+	untestedDraws = 5
 	// priorShare is the share of configurations drawn from the models of sources
 	// that agree with our own results.
 	priorShare = 0.75
@@ -65,13 +67,13 @@ type Prior struct {
 
 // New sorts the observations by source, in the order in which the sources
 // first appear.
-func New(h *ladder.History, observations []Observation) Prior {
+func New(h *ladder.History, s space.Space, observations []Observation) Prior {
 	p := Prior{Observations: observations}
 	index := map[string]*source{}
 	for _, o := range observations {
 		s, known := index[o.Source]
 		if !known {
-			s = &source{name: o.Source}
+			s = &source{name: o.Source, origin: propose.OriginPrior}
 			index[o.Source] = s
 			p.sources = append(p.sources, s)
 		}
@@ -79,6 +81,9 @@ func New(h *ladder.History, observations []Observation) Prior {
 	}
 	for _, s := range p.sources {
 		s.learn(h)
+	}
+	if expected := newExpected(h, s); expected != nil {
+		p.sources = append(p.sources, expected)
 	}
 	return p
 }
@@ -122,6 +127,9 @@ type Footing struct {
 // as the sources are trusted, draws from their models. It answers false where
 // the method shall do as it does without a prior.
 func (p *Prior) Propose(h *ladder.History, r *rand.Rand, where Footing) (ladder.Proposal, bool) {
+	if one, ok := p.begin(h, r, where); ok {
+		return one, true
+	}
 	if s, ok := p.next(h, where); ok {
 		reason := fmt.Sprintf("number %d of the results of %s: what was good elsewhere may be good here", s.Place, s.Source)
 		return ladder.Proposal{Configuration: s.Configuration, Origin: propose.OriginPrior, Reason: reason}, true
@@ -137,7 +145,7 @@ func (p *Prior) Propose(h *ladder.History, r *rand.Rand, where Footing) (ladder.
 	if !ok {
 		return ladder.Proposal{}, false
 	}
-	return ladder.Proposal{Configuration: configuration, Origin: propose.OriginPrior, Reason: s.reason(h)}, true
+	return ladder.Proposal{Configuration: configuration, Origin: s.origin, Reason: s.reason(h)}, true
 }
 
 // next is the next of the best configurations of elsewhere to try. As long as
@@ -172,7 +180,11 @@ func (p *Prior) Remark(h *ladder.History) string {
 	text := ""
 	for _, s := range p.sources {
 		if tested, passes := s.tested(h); tested && !passes && !s.ended(h) {
-			text += fmt.Sprintf("; the results of %s are not used, as they do not agree with ours (rank correlation %.2f)", s.name, s.agreement(h))
+			what := "the results of " + s.name + " are not used, as they do not agree"
+			if s.centre != nil {
+				what = s.name + " is not used, as it does not agree"
+			}
+			text += fmt.Sprintf("; %s with ours (rank correlation %.2f)", what, s.agreement(h))
 		}
 	}
 	return text

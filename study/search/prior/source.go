@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search/kde"
 	"github.com/tandem-tune/tandem/study/search/ladder"
 	"github.com/tandem-tune/tandem/study/space"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // elsewhere is a result that was not measured here.
@@ -64,10 +65,13 @@ func (e elsewhere) span() float64 {
 // densities of BOHB, of the largest budget with enough results.
 type source struct {
 	name    string
+	origin  string      // of what it proposes
 	ranking []elsewhere // those trained longest first, the best of these first
 	// fitted is how many results the model is of; 0: there is none.
 	fitted int
 	model  bohb.Model
+	// centre is what a user expects; nil: the source has results.
+	centre space.Configuration
 	// agreed is what agreement was, for so many outcomes at the rung.
 	agreed     float64
 	agreedAt   int
@@ -121,6 +125,9 @@ func spreadOver(group []elsewhere) [][]float64 {
 
 // draw takes the best of candidates from the density of what was good there.
 func (s *source) draw(h *ladder.History, r *rand.Rand) (space.Configuration, bool) {
+	if s.centre != nil {
+		return s.around(h, r)
+	}
 	var points [][]float64
 	for _, number := range h.Pending() {
 		points = append(points, h.Points[number])
@@ -152,6 +159,43 @@ func (s *source) tested(h *ladder.History) (tested, passes bool) {
 		return true, false
 	}
 	return true, s.agreement(h) >= max(leastAgreement, priorAgreement/math.Sqrt(float64(n)))
+}
+
+// Trust is what a search makes of a source.
+type Trust struct {
+	Source  string `json:"source" doc:"results of an earlier study or a file, or what is expected"`
+	Verdict string `json:"verdict" doc:"whether the source proposes, and why"`
+	// Agreement is Spearman's rank correlation of what the source says of the study's
+	// trials with what became of them; 0 before the test.
+	Agreement trial.Float `json:"agreement"`
+	Outcomes  int         `json:"outcomes" doc:"the study's outcomes that it was tested by"`
+}
+
+// Trusts has an entry for each source.
+func (p *Prior) Trusts(h *ladder.History) (all []Trust) {
+	for _, s := range p.sources {
+		one := Trust{Source: s.name, Verdict: "not tested yet"}
+		if s.centre == nil {
+			one.Source = "results of " + s.name
+		}
+		tested, passes := s.tested(h)
+		switch {
+		case passes:
+			one.Verdict = "trusted after a test"
+		case s.fitted == 0:
+			one.Verdict = "has too few results for a test"
+		case tested && s.ended(h):
+			one.Verdict = "no longer used, as enough was measured here"
+		case tested:
+			one.Verdict = "not trusted after a test"
+		}
+		if tested {
+			_, one.Outcomes = testRung(h)
+			one.Agreement = trial.Float(s.agreement(h))
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // ended reports whether so much was measured here that nothing of elsewhere is
@@ -210,6 +254,9 @@ func (s *source) opinion(h *ladder.History, number int) float64 {
 // reason says why the source is still trusted.
 func (s *source) reason(h *ladder.History) string {
 	at, n := testRung(h)
-	return fmt.Sprintf("drawn from the model of %d results of %s, which agrees with %d results of ours at rung %d (rank correlation %.2f)",
-		s.fitted, s.name, n, at, s.agreement(h))
+	from := fmt.Sprintf("from the model of %d results of %s", s.fitted, s.name)
+	if s.centre != nil {
+		from = "around " + s.name
+	}
+	return fmt.Sprintf("drawn %s, which agrees with %d results of ours at rung %d (rank correlation %.2f)", from, n, at, s.agreement(h))
 }

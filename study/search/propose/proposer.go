@@ -30,6 +30,8 @@ const (
 	OriginEnqueued = "enqueued"
 	// It comes from results that were measured elsewhere.
 	OriginPrior = "prior"
+	// It is, or lies around, what a user expects to be good.
+	OriginExpected = "expected"
 	// It continues another trial of the population.
 	OriginPopulation = "population"
 	// The configuration of another trial, trained again.

@@ -42,11 +42,7 @@ func (g *game) extend() {
 
 // retry has some of the failed trials tried again, as far as there is room for them.
 func (g *game) retry() {
-	method, can := g.method.(search.Extendable)
-	if !can {
-		g.Fatalf("%T cannot say which trials failed", g.method)
-	}
-	left := method.Retryable()
+	left := g.method.Retryable()
 	if !slices.Equal(left, g.referee.retryable) {
 		g.Fatalf("the trials %v may be tried again, it says; want %v", left, g.referee.retryable)
 	}
@@ -78,10 +74,7 @@ func (g *game) refuse(e search.Event) {
 
 // standing compares what the method still counts on with what the referee saw.
 func (g *game) standing() {
-	method, can := g.method.(search.Extendable)
-	if !can {
-		g.Fatalf("%T cannot say which trials it counts on", g.method)
-	}
+	method := g.method
 	for number := range len(g.referee.trials) + len(g.referee.repeats) + 1 {
 		expects, rests := false, false
 		if number < len(g.referee.trials)+len(g.referee.repeats) {

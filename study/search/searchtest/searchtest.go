@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -203,16 +204,18 @@ func (g *game) finish() {
 
 func (g *game) request() search.Action {
 	before := g.snapshot()
-	ender, tells := g.method.(search.Ender)
-	ended := tells && ender.Ended()
+	ended, trusts := g.method.Ended(), g.method.Trusts()
 	if !bytes.Equal(before, g.snapshot()) {
-		g.Fatal("the question whether it has ended changed the state")
+		g.Fatal("the question whether it has ended, or what it trusts, changed the state")
+	}
+	if g.twin != nil && !slices.Equal(trusts, g.twin.Trusts()) {
+		g.Fatalf("it trusts %+v, and its twin %+v", trusts, g.twin.Trusts())
 	}
 	actions := g.handle(search.Event{Kind: search.Request})
 	if len(actions) != 1 {
 		g.Fatalf("a request was answered with %d actions", len(actions))
 	}
-	if tells && ended != (actions[0].Kind == search.Finish) {
+	if ended != (actions[0].Kind == search.Finish) {
 		g.Fatalf("it said that it has ended: %t; the request was answered with %s", ended, show(actions))
 	}
 	g.referee.judge(actions[0])

@@ -2,6 +2,7 @@ package searchtest
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -48,7 +49,21 @@ func anySettings(t *rapid.T, made Subject, by budget.Promotion) search.Settings 
 	if len(settings.Maximize) == 1 {
 		settings.EarlyStopping = anyStopping(t, settings)
 	}
+	if !made.Ends && rapid.Bool().Draw(t, "something is expected") {
+		settings.Space = expecting(t, settings.Space)
+	}
 	return settings
+}
+
+// expecting is the space with expectations of some of its parameters.
+func expecting(t *rapid.T, s space.Space) space.Space {
+	s.Parameters = slices.Clone(s.Parameters)
+	for name, value := range anyPart(t, s) {
+		at := slices.IndexFunc(s.Parameters, func(p space.Parameter) bool { return p.Name == name })
+		sure := []space.Sureness{space.Low, space.Medium, space.High}[at%3]
+		s.Parameters[at].Expect = &space.Expectation{Value: value, Sure: sure}
+	}
+	return s
 }
 
 // anyStopping draws an early-stopping rule that goes with the settings, or none.

@@ -26,12 +26,8 @@ func supplies(t *testing.T, made Subject, promotion budget.Promotion) {
 // supply holds how many trials the method says that it could start against how many
 // a copy of it does start. One that may run out of configurations guesses.
 func (g *game) supply() {
-	method, can := g.method.(search.Supply)
-	if !can {
-		g.Fatalf("%T cannot say how many trials it could start", g.method)
-	}
 	before := g.snapshot()
-	said := method.Startable()
+	said := g.method.Startable()
 	if !bytes.Equal(before, g.snapshot()) {
 		g.Fatal("to be asked how many trials may start changed the state")
 	}

@@ -38,6 +38,7 @@ async function refresh() {
   summary.draw(study, machines === null ? null : machines.workers ?? [], at);
   annotation.draw(study);
   drawWaits();
+  if (study.sources?.length > 0) drawSetup(study); // has how far they are trusted
   if (!kept) offerActions();
 }
 

@@ -161,6 +161,7 @@ export function drawSetup(study) {
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),
     ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
+    ...(study.sources ?? []).map(({ source, verdict, agreement, outcomes }) => ["Known before", `${source}, ${verdict}${outcomes > 0 ? ` (rank correlation ${agreement.toFixed(2)} with ${count(outcomes)} own results)` : ""}`]),
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
     ...(set.system === undefined ? [] : [["System", systemOf(set.system)]]),
@@ -192,7 +193,8 @@ function bounded(one) {
 
 function domain(one) {
   const when = (one.when ?? []).map(({ parameter: other, in: values }) => `${other} is ${values.map((value) => parameter(value)).join(" or ")}`);
-  return when.length > 0 ? `${range(one)}, only when ${when.join(" and ")}` : range(one);
+  const expected = one.expect ? `, expected at ${parameter(one.expect.value)} (${one.expect.sure})` : "";
+  return `${range(one)}${when.length > 0 ? `, only when ${when.join(" and ")}` : ""}${expected}`;
 }
 
 function range(one) {

@@ -46,6 +46,16 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	if view.Definition.Description != "" {
 		fmt.Fprintln(out, format.Plain(view.Definition.Description))
 	}
+	if expects := view.Definition.Space.Expects(); expects != "" {
+		fmt.Fprintf(out, "Expects: %s\n", format.Plain(expects))
+	}
+	for _, source := range view.Sources {
+		fmt.Fprintf(out, "Known before: %s, %s", format.Plain(source.Source), source.Verdict)
+		if source.Outcomes > 0 {
+			fmt.Fprintf(out, " (rank correlation %.2f with %s)", source.Agreement, format.Count(source.Outcomes, "own result"))
+		}
+		fmt.Fprintln(out)
+	}
 	if readers := len(view.Definition.Recipients()); readers > 0 {
 		fmt.Fprintf(out, "Checkpoints: encrypted to %s\n", format.Count(readers, "key"))
 	}

@@ -97,6 +97,9 @@ func PrintPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	for _, sentence := range plan.System {
 		fmt.Fprintln(out, sentence)
 	}
+	if expects := def.Space.Expects(); expects != "" {
+		fmt.Fprintf(out, "Expects %s: tried first, then trusted as far as own results agree\n", format.Plain(expects))
+	}
 	measured := plan.Stages[0].Budget.Measured()
 	rows := make([][]string, 0, len(plan.Stages))
 	for _, stage := range plan.Stages {
