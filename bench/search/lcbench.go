@@ -132,6 +132,7 @@ func loadNetworkTask(n *surrogate.Network, task string, code float32) (*table, e
 		if err != nil {
 			return nil, err
 		}
+		t.drawn = append(t.drawn, point)
 		loss := t.loss(t.full(t.nearest(t.cube.Decode(point))))
 		if losses = append(losses, loss); loss < least {
 			best, least = point, loss

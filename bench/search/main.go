@@ -31,6 +31,7 @@ import (
 	"github.com/tandem-tune/tandem/bench/search/onefold"
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
 )
 
 type options struct {
@@ -52,6 +53,7 @@ type options struct {
 	load     string
 	compare  string
 	warm     []string
+	sure     space.Sureness
 }
 
 func main() {
@@ -65,8 +67,7 @@ func main() {
 }
 
 func parse(arguments []string) (options, error) {
-	var o options
-	var names, ours []string
+	o, names, ours := options{}, []string(nil), []string(nil)
 	for _, one := range peers() {
 		names = append(names, one.name)
 	}
@@ -91,6 +92,7 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.load, "load", "", "file of runs to compare with, which are not measured again")
 	flags.StringVar(&o.compare, "compare", "", "instead of all that: \"policies\" of budgets, or \"onefold\" search with hierarchical search")
 	warm := flags.String("warm", "", "compare Tandem with and without these results of elsewhere, instead of with peers: all, or some of "+strings.Join(warmNames(), ","))
+	flags.StringVar((*string)(&o.sure), "sure", string(space.Medium), "how sure the expectations of -warm good, bad and adversarial are: low, medium or high")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}

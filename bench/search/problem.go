@@ -20,6 +20,8 @@ type table struct {
 	definition definition.Definition
 	cube       *space.Cube
 	points     [][]float64
+	// drawn are the points of the first rows, where something else answers than points.
+	drawn [][]float64
 	// row answers for a configuration where something else than the nearest
 	// point does.
 	row func(space.Configuration) int

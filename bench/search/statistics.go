@@ -169,9 +169,17 @@ func (d *differences) add(at draws, difference float64) {
 // pairs that share their draws. single takes every pair for one by itself: where
 // tasks share draws, it is too small.
 func (d *differences) chance() (clustered, single float64) {
-	var means, all []float64
+	var all []float64
 	for _, at := range d.order {
-		means, all = append(means, mean(d.pairs[at])), append(all, d.pairs[at]...)
+		all = append(all, d.pairs[at]...)
 	}
-	return wilcoxon(means), wilcoxon(all)
+	return wilcoxon(d.means()), wilcoxon(all)
+}
+
+// means are those of the pairs that share their draws.
+func (d *differences) means() (means []float64) {
+	for _, at := range d.order {
+		means = append(means, mean(d.pairs[at]))
+	}
+	return means
 }

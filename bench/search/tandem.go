@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/stopping"
+	"github.com/tandem-tune/tandem/study/space"
 )
 
 // longLease is no shorter than any recorded epoch: nobody vanishes here, and a
@@ -68,6 +70,9 @@ type setup struct {
 	workers int
 	seed    uint64
 	prior   []protocol.Observation
+	// expect is where the optimum is expected, as sure as that; nil: nothing is.
+	expect space.Configuration
+	sure   space.Sureness
 }
 
 func (s setup) name() string {
@@ -89,6 +94,14 @@ func (s setup) apply(def definition.Definition) definition.Definition {
 	for _, word := range words[1:] {
 		if change, known := variants()[word]; known {
 			change(&def)
+		}
+	}
+	if s.expect != nil {
+		def.Space.Parameters = slices.Clone(def.Space.Parameters)
+		for i, p := range def.Space.Parameters {
+			if value, given := s.expect[p.Name]; given {
+				def.Space.Parameters[i].Expect = &space.Expectation{Value: value, Sure: s.sure}
+			}
 		}
 	}
 	if s.policy != "" {

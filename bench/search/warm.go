@@ -27,6 +27,9 @@ type warm struct {
 	// seeds are added to the study's: a study without a prior under another seed
 	// shows how much differs by chance.
 	seeds uint64
+	// expect chooses the row around which the optimum is expected, of the rows at their
+	// full budget, the best first; nil: nothing is expected.
+	expect func(r *rand.Rand, ranked []int) int
 }
 
 // warms are the kinds, beside none.
@@ -53,7 +56,27 @@ func warms() []warm {
 			}
 			return append(drawn(r, good, "good", func(row int) float64 { return good.full(row) }), inverted(r, t, all)...)
 		}},
+		{name: "good", is: "none, but one of the best 2% of the rows is expected", expect: func(r *rand.Rand, ranked []int) int {
+			return ranked[r.IntN(1+len(ranked)/50)]
+		}},
+		{name: "bad", is: "none, but a random row is expected", expect: func(r *rand.Rand, ranked []int) int { return ranked[r.IntN(len(ranked))] }},
+		{name: "adversarial", is: "none, but one of the worst 2% of the rows is expected", expect: func(r *rand.Rand, ranked []int) int {
+			return ranked[len(ranked)-1-r.IntN(1+len(ranked)/50)]
+		}},
 	}
+}
+
+// known are the points of rows.
+func (t *table) known() [][]float64 { return append(slices.Clone(t.points), t.drawn...) }
+
+// ranked are the rows by their losses at the full budget, the best first.
+func (t *table) ranked() []int {
+	rows := make([]int, len(t.known()))
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return worseLast(t.loss(t.full(a)), t.loss(t.full(b))) })
+	return rows
 }
 
 func warmNames() []string {
@@ -165,8 +188,12 @@ func (o options) warmRuns(ctx context.Context, t *table, tables []*table, s setu
 		runs := warmRuns{method: s.name(), kind: kind.name, problem: t.name, without: without}
 		for seed := range o.seeds {
 			s.seed, s.prior = uint64(seed+o.first)+kind.seeds, nil
-			if kind.prior != nil {
-				if s.prior = kind.prior(rand.New(rand.NewPCG(s.seed, 0x7072696f72)), t, tables); s.prior == nil {
+			r := rand.New(rand.NewPCG(s.seed, 0x7072696f72))
+			s.expect = nil
+			if kind.expect != nil {
+				s.expect, s.sure = t.cube.Decode(t.known()[kind.expect(r, t.ranked())]), o.sure
+			} else if kind.prior != nil {
+				if s.prior = kind.prior(r, t, tables); s.prior == nil {
 					break
 				}
 			}
@@ -192,7 +219,7 @@ func printWarm(out io.Writer, all []warmRuns, o options, of map[string]string) e
 	for _, kind := range warms() {
 		fmt.Fprintf(out, "%-10s %s\n", kind.name, kind.is)
 	}
-	fmt.Fprintf(out, "\n%d seeds, %g full trainings, %d results of elsewhere; mean regret without > with, and p of the difference (Wilcoxon, paired, by space and seed; in brackets by run)\n\n", o.seeds, o.trainings, priorRows)
+	fmt.Fprintf(out, "\n%d seeds, %g full trainings, %d results of elsewhere; mean regret without > with, the 95%% band of the mean difference by space and seed, and its p (Wilcoxon, paired, by space and seed; in brackets by run)\n\n", o.seeds, o.trainings, priorRows)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "METHOD\tPRIOR\tPROBLEM\t10%\t30%\t100%\tTHE SAME END")
 	groups := map[string]warmRuns{}
@@ -225,7 +252,8 @@ func (r warmRuns) line(problem string, of map[string]string) string {
 			found.add(draws{of[r.without[i].problem], r.without[i].seed}, after-before)
 		}
 		clustered, single := found.chance()
-		cells = append(cells, fmt.Sprintf("%.3f > %.3f, p %.2g (%.2g)", without, with, clustered, single))
+		low, high := band(found.means())
+		cells = append(cells, fmt.Sprintf("%.3f > %.3f (%+.3f to %+.3f), p %.2g (%.2g)", without, with, low, high, clustered, single))
 	}
 	return strings.Join(append(cells, r.worth()), "\t")
 }
