@@ -132,6 +132,16 @@ var rules = []rule{
 		tests: []string{"./study -run TestASavingIsClaimedOnASharedMachine"},
 	},
 	{
+		name:  "encryption: a data set is not compared with its SHA-256",
+		edits: []edit{{"workers/agent/artifact/dataset.go", "	case actual != hash:\n", "	case actual == \"\":\n"}},
+		tests: []string{"./workers/agent/artifact -run TestDataSetsThatAreNotTheOnesAreRefused"},
+	},
+	{
+		name:  "launchers: a study counts whose key the workers lack",
+		edits: []edit{{"workers/launcher/planner.go", "why != \"\" {\n", "why == \"?\" {\n"}},
+		tests: []string{"./workers/launcher/launchertest -run TestFake"},
+	},
+	{
 		name:  "tuning: a saving is claimed though its interval holds zero",
 		edits: []edit{{"similarity/reuse/control.go", "	if !enough || math.Abs(mean) <= half {", "	if !enough {"}},
 		tests: []string{"./similarity/reuse -run TestAScriptThatIgnoresItsKnobsSavesNothing"},
