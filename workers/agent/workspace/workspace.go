@@ -44,10 +44,12 @@ type Workspace struct {
 	// sockets is where sockets are: the folder itself unless its path is too
 	// long for one.
 	sockets string
-	// memory is a folder in memory, once somebody has asked for it.
-	memory func() string
-	group  *cgroup.Group
-	number atomic.Int64
+	// memory is a folder in memory, once somebody has asked for it, with a lock of its own:
+	// whoever starts next on this machine finds it, whatever its scratch directory.
+	memory     func() string
+	memoryLock *os.File
+	group      *cgroup.Group
+	number     atomic.Int64
 	// Inherited is what agents that were killed had not told the server yet.
 	Inherited []Letter
 }
@@ -68,13 +70,14 @@ func Open(scratch string, restore func(journal string) error, logger *slog.Logge
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
+	removeMemory()
 	letters := removeAbandoned(scratch, restore, logger)
 	directory, err := os.MkdirTemp(scratch, "w")
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
 	}
 	w := &Workspace{directory: directory, sockets: directory}
-	w.memory = sync.OnceValue(func() string { return w.outside(inMemory, memoryRecord) })
+	w.memory = sync.OnceValue(w.makeMemory)
 	if err := w.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
@@ -108,7 +111,7 @@ func (w *Workspace) prepare() (err error) {
 
 // outside makes a folder elsewhere, which the record names; empty where it cannot.
 func (w *Workspace) outside(parent, record string) string {
-	made, err := os.MkdirTemp(parent, "tandem-")
+	made, err := os.MkdirTemp(parent, "tandem-"+record+"-")
 	if err != nil {
 		return ""
 	}
@@ -121,6 +124,29 @@ func (w *Workspace) outside(parent, record string) string {
 
 // inMemory is where Linux keeps files in memory.
 const inMemory = "/dev/shm"
+
+func (w *Workspace) makeMemory() string {
+	made := w.outside(inMemory, memoryRecord)
+	if made == "" {
+		return ""
+	}
+	var err error
+	if w.memoryLock, err = newLock(made); err != nil {
+		_ = os.RemoveAll(made) // it is empty
+		return ""
+	}
+	return made
+}
+
+// removeMemory removes what agents that were killed have left in memory.
+func removeMemory() {
+	locks, _ := filepath.Glob(filepath.Join(inMemory, "tandem-"+memoryRecord+"-*", "lock")) // the pattern is well formed
+	for _, path := range locks {
+		if lock, err := takeLock(path); err == nil {
+			_, _ = os.RemoveAll(filepath.Dir(path)), lock.Close()
+		}
+	}
+}
 
 // Memory is a folder in memory; empty: there is none. It takes data sets that are not to
 // be on a disk in the clear.
@@ -142,7 +168,11 @@ func (w *Workspace) Close() error {
 	if pending, err := knob.Pending(w.Journal()); err != nil || pending {
 		return errors.Join(errors.New("not everything that was set of the machine could be put back; the next worker with the same scratch folder tries again"), err, w.lock.Close())
 	}
-	return errors.Join(removeRecorded(w.directory), os.RemoveAll(w.directory), w.lock.Close())
+	err := errors.Join(removeRecorded(w.directory), os.RemoveAll(w.directory), w.lock.Close())
+	if w.memoryLock != nil {
+		err = errors.Join(err, w.memoryLock.Close())
+	}
+	return err
 }
 
 // newLock takes the lock before anybody can see it.

@@ -164,8 +164,8 @@ func TestTheNextAgentLeavesStrangersAlone(t *testing.T) {
 // What lies in memory goes with the worker, and with the start of the next one if it is killed.
 func TestWhatIsInMemoryDoesNotStay(t *testing.T) {
 	scratch := t.TempDir()
-	killed, closed, never := openIn(t, scratch), openIn(t, scratch), openIn(t, scratch)
-	folders := []string{killed.Memory(), closed.Memory()}
+	killed, closed, never, gone := openIn(t, scratch), openIn(t, scratch), openIn(t, scratch), openIn(t, filepath.Join(scratch, "gone"))
+	folders := []string{killed.Memory(), closed.Memory(), gone.Memory()}
 	for _, folder := range folders {
 		if about, err := os.Stat(folder); err != nil || about.Mode().Perm() != 0o700 {
 			t.Fatalf("%s: %v, %v", folder, about, err)
@@ -183,7 +183,8 @@ func TestWhatIsInMemoryDoesNotStay(t *testing.T) {
 	if _, err := os.Stat(folders[0]); err != nil {
 		t.Errorf("that of a worker that lives went: %v", err)
 	}
-	if err := killed.lock.Close(); err != nil { // as when its process ends
+	// As when their processes end, and somebody removes the scratch folder of one.
+	if err := errors.Join(killed.lock.Close(), killed.memoryLock.Close(), gone.lock.Close(), gone.memoryLock.Close(), os.RemoveAll(gone.directory)); err != nil {
 		t.Fatal(err)
 	}
 	if err := openIn(t, scratch).Close(); err != nil {
