@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // A script that breaks after its first epochs leaves results that look like an
@@ -58,6 +59,29 @@ func TestNothingIsSaidOfFailuresWhereThereAreNone(t *testing.T) {
 		}
 		if slices.ContainsFunc(answer.Notes, func(note string) bool { return strings.Contains(note, "failed") }) {
 			t.Error(answer.Notes)
+		}
+	})(t)
+}
+
+// What a script measured counts, though it fails afterwards; that is not kept quiet.
+func TestAFailureAfterTheLastReportIsSaid(t *testing.T) {
+	t.Parallel()
+	in(func(t *testing.T, w *world) {
+		w.create()
+		w.register("worker-1")
+		for _, outcome := range []protocol.Outcome{protocol.CommandFailed, protocol.BudgetReached} {
+			lease := w.mustLease("worker-1")
+			w.mustReport(lease, 1)
+			request := protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: outcome, Reason: "exit code 3: the disk is full"}
+			reply, err := w.service.Finish(w.ctx, lease.Trial, request)
+			if err != nil || reply.State != trial.Paused {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			reason := w.trial(lease.Trial).Reason
+			said := strings.Contains(reason, "the command failed after its last report: exit code 3: the disk is full")
+			if said != (outcome == protocol.CommandFailed) || !strings.HasPrefix(reason, "measured at rung 0") {
+				t.Errorf("%s: the reason is %q", outcome, reason)
+			}
 		}
 	})(t)
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"net/http"
+	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -204,5 +206,9 @@ func (c *caller) unanswered(ctx context.Context, err error, local *source) error
 
 // away is the error of an attempt that found no server.
 func (c *caller) away(err error) error {
-	return problem.New(problem.Unavailable, "the server at %s cannot be reached: %w", c.base, err)
+	hint := ""
+	if address, _ := netip.ParseAddr(c.base.Hostname()); address.IsLoopback() && errors.Is(err, syscall.ECONNREFUSED) {
+		hint = " (nothing listens there: \"tandem serve\" starts a server)"
+	}
+	return problem.New(problem.Unavailable, "the server at %s cannot be reached%s: %w", c.base, hint, err)
 }

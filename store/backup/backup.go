@@ -78,6 +78,9 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	if _, err := os.Lstat(file); err == nil {
 		return Manifest{}, problem.New(problem.Invalid, "%s is there already, and is not replaced: choose another name, or remove it", file)
 	}
+	if _, err := os.Stat(filepath.Join(s.Data, Database)); err != nil {
+		return Manifest{}, problem.New(problem.Invalid, "there is no database: %w", err)
+	}
 	// Before the database is copied, so that none that the copy refers to can be
 	// swept: it is held, or is younger than the copy's beginning.
 	held, err := artifact.Hold(filepath.Join(s.Data, Artifacts))

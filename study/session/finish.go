@@ -23,7 +23,7 @@ import (
 func (tx *Transaction) End(t trial.Trial, request protocol.FinishRequest) (trial.Trial, error) {
 	switch {
 	case t.MeasuredAt(t.Rung):
-		return tx.measured(t)
+		return tx.measured(t, afterwards(request))
 	case request.Outcome == protocol.Interrupted, request.Outcome == protocol.Refused:
 		return tx.interrupted(t, request)
 	case request.Outcome == protocol.Vanished:
@@ -63,10 +63,19 @@ func (tx *Transaction) interrupted(t trial.Trial, request protocol.FinishRequest
 	return tx.state(t, trial.Queued, reason)
 }
 
+// afterwards says that a command failed behind its last report. Its result counts,
+// but what it was to do then, such as to write a file, may not have been done.
+func afterwards(request protocol.FinishRequest) string {
+	if request.Outcome != protocol.CommandFailed {
+		return ""
+	}
+	return "; the command failed after its last report: " + cmp.Or(request.Reason, "it does not say why")
+}
+
 // measured moves a trial with a result at its rung out of its worker's hands,
 // shows the result to the search,
 // and ends the study if its target is met.
-func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
+func (tx *Transaction) measured(t trial.Trial, afterwards string) (trial.Trial, error) {
 	r := tx.Session
 	next, reason := trial.Paused, fmt.Sprintf("measured at rung %d", t.Rung)
 	if t.Rung == len(r.Ladder)-1 {
@@ -75,7 +84,7 @@ func (tx *Transaction) measured(t trial.Trial) (trial.Trial, error) {
 	if t.Budget.Measured() {
 		reason += ": " + t.Amounts()
 	}
-	t, err := tx.state(r.keeps(t), next, reason)
+	t, err := tx.state(r.keeps(t), next, reason+afterwards)
 	if err != nil {
 		return t, err
 	}
@@ -242,7 +251,7 @@ func restAfter(losses int) time.Duration {
 // retries. A loss that is explained speaks neither against the trial nor a machine.
 func (tx *Transaction) Lose(t trial.Trial, how string, explained bool) error {
 	if t.MeasuredAt(t.Rung) {
-		_, err := tx.measured(t)
+		_, err := tx.measured(t, "")
 		return err
 	}
 	t.Losses++

@@ -85,7 +85,7 @@ func (tx *Transaction) passed(t trial.Trial, action search.Action) (bool, error)
 		return false, nil
 	}
 	t.Results = append(append([]trial.Result{}, t.Results...), tx.result(t, t.Last))
-	_, err := tx.measured(t)
+	_, err := tx.measured(t, "")
 	return true, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,9 +88,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 // one object a line, else a table whose columns have fixed widths.
 func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error {
 	const layout = "%-19s  %-8s  %-22s  %-24s  %-40s  %s\n"
-	if !asJSON {
-		fmt.Fprintf(out, layout, "TIME", "OUTCOME", "ACTION", "WHO", "ON", "MORE")
-	}
+	header := sync.OnceFunc(func() { fmt.Fprintf(out, layout, "TIME", "OUTCOME", "ACTION", "WHO", "ON", "MORE") })
 	return audit.Read(folder, func(entry audit.Entry) error {
 		if entry.At.Before(from) {
 			return nil
@@ -101,6 +100,7 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 			}
 			return err
 		}
+		header()
 		who := entry.Who
 		if who == "" {
 			who = entry.From

@@ -108,8 +108,10 @@ func PrintResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 	if err := whole.Print(out); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	PrintRecommendation(out, answer)
+	if answer.Best != nil { // else the error says so
+		fmt.Fprintln(out)
+		PrintRecommendation(out, answer)
+	}
 	return checkResult(ctx, client, view)
 }
 
