@@ -130,11 +130,22 @@ const tooWide = `(() => {
   return [over + " at " + location.pathname, ...outside.slice(0, 12).map((one) => one.tagName + "#" + one.id + "." + one.className + ": " + one.innerText?.slice(0, 40))].join("; ");
 })()`
 
+// tooSmall names what a finger would miss: controls and links in tables that are less
+// than 40 pixels high. A box is chosen by its label as well.
+const tooSmall = `[...document.querySelectorAll("button, select, summary, textarea, input, .button, nav a, .brand, td > a, th > a, .trail a")]
+  .filter((one) => one.checkVisibility())
+  .map((one) => [one, (one.matches("[type=checkbox], [type=radio]") && one.labels[0] || one).getBoundingClientRect()])
+  .filter(([, at]) => at.height < 40 || at.width < 24)
+  .map(([one, at]) => one.tagName + "#" + one.id + "." + one.className + " " + one.textContent.slice(0, 20) + ": " + at.width + " x " + at.height)`
+
 // inspect checks the page as it is shown now, and takes a picture of it.
 func (p *tab) inspect(one screen, scheme string, width int64, rules string) {
 	p.t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", one.name, scheme, width)
 	p.see("/* "+name+" is so many pixels too wide, and what reaches over its edge: */ "+tooWide, "fits")
+	if width < 760 {
+		p.see("/* "+name+" has targets that are too small: */ "+tooSmall, []string{})
+	}
 	p.accessible(name, rules)
 	folder := screenshots(p.t)
 	if folder == "" || rules == colourRules { // each page in both colours and at both widths is enough

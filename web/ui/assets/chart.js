@@ -15,17 +15,18 @@ export function palette() {
   return {
     text: colour("--text"), muted: colour("--muted"), line: colour("--line"), surface: colour("--surface"),
     accent: colour("--accent"), strong: colour("--text"), edge: colour("--edge"), idle: colour("--idle"), sunken: colour("--sunken"),
-    good: colour("--good"), warn: colour("--warn"), bad: colour("--bad"), rungs: [colour("--rung-low"), colour("--rung-high")],
+    good: colour("--good"), warn: colour("--warn"), bad: colour("--bad"), rungs: ["--rung-low", "--rung-middle", "--rung-high"].map(colour),
     font: `11px ${style.getPropertyValue("--font")}`,
   };
 }
 
-/** The colour of a rung: the dearer the budget, the stronger. */
-export function rungColour({ rungs: [low, high] }, rung, count) {
-  const part = count > 1 ? rung / (count - 1) : 1;
+/** The colour of a rung: the dearer the budget, the darker, and from green over blue to violet. */
+export function rungColour({ rungs }, rung, count) {
+  const place = (count > 1 ? rung / (count - 1) : 1) * (rungs.length - 1);
+  const from = Math.min(Math.floor(place), rungs.length - 2);
   const channels = [1, 3, 5].map((at) => {
-    const [a, b] = [low, high].map((hex) => parseInt(hex.slice(at, at + 2), 16));
-    return Math.round(a + (b - a) * part).toString(16).padStart(2, "0");
+    const [a, b] = [rungs[from], rungs[from + 1]].map((hex) => parseInt(hex.slice(at, at + 2), 16));
+    return Math.round(a + (b - a) * (place - from)).toString(16).padStart(2, "0");
   });
   return "#" + channels.join("");
 }

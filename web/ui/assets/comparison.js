@@ -42,7 +42,7 @@ export class Comparison {
       this.#draw();
     });
     this.#mark(box);
-    return box;
+    return make("label", {}, box);
   }
 
   #mark(box) {

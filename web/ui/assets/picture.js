@@ -69,7 +69,7 @@ function leftOut(node) {
 }
 
 function element(node, context, charts) {
-  if (sources.has(node)) {
+  if (sources.has(node) && node.querySelector("canvas")) { // else it says what will come, or nothing yet
     charts.push([node, sources.get(node)]);
     return;
   }

@@ -23,6 +23,7 @@ function fill(row, study, estimated) {
     make("th", { scope: "row" }, bulk.box(`Choose ${referenceOf(study)}`, [study]),
       make("a", { href: studyPath(referenceOf(study)) }, study.name),
       definition.description ? make("span", { class: "sub" }, definition.description) : null,
+      study.status === "failed" && study.reason ? make("span", { class: "sub bad" }, study.reason.split("\n")[0]) : null,
       study.tags?.length ? make("span", { class: "tag-line" }, ...tagWords(study.tags)) : null),
     make("td", { class: "owner", title: study.owner }, study.owner),
     make("td", { title: study.reason }, badge(study.status)),
