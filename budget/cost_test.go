@@ -73,8 +73,8 @@ func TestReached(t *testing.T) {
 
 func TestCosts(t *testing.T) {
 	t.Parallel()
-	epochs := budget.NewPlan(budget.Settings{Epochs: budget.EpochRange{Min: 1, Max: 9}}, budget.NoPromotion, 10, 0)
-	timed := budget.NewPlan(budget.Settings{Seconds: budget.AmountRange{Min: 60, Max: 540}}, budget.Synchronous, 9, 1)
+	epochs := budget.NewPlan(budget.Settings{Epochs: budget.EpochRange{Min: 1, Max: 9}}, budget.NoPromotion, 10, 0, false)
+	timed := budget.NewPlan(budget.Settings{Seconds: budget.AmountRange{Min: 60, Max: 540}}, budget.Synchronous, 9, 1, false)
 	if timed.Seconds != 9*60+3*120+1*360 || timed.Epochs != 0 || timed.Trainings != 13 {
 		t.Fatalf("%+v", timed)
 	}

@@ -14,7 +14,7 @@ import (
 func TestPlanAnswersHyperbandsTable(t *testing.T) {
 	t.Parallel()
 	s := budget.Settings{Policy: budget.Epochs, Epochs: budget.EpochRange{Min: 1, Max: 81}, Eta: 3}
-	plan := budget.NewPlan(s, budget.Synchronous, 143, 0)
+	plan := budget.NewPlan(s, budget.Synchronous, 143, 0, false)
 	want := "[{0 81 [81 27 9 3 1]} {1 34 [34 11 3 1]} {2 15 [15 5 1]} {3 8 [8 2]} {4 5 [5]}]"
 	if got := fmt.Sprint(plan.Brackets); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -43,7 +43,7 @@ func TestSynchronousPlans(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			plan := budget.NewPlan(s, budget.Synchronous, c.trials, c.brackets)
+			plan := budget.NewPlan(s, budget.Synchronous, c.trials, c.brackets, false)
 			if got := fmt.Sprint(plan.Brackets); got != c.want {
 				t.Errorf("brackets %s\nwant     %s", got, c.want)
 			}
@@ -57,7 +57,7 @@ func TestSynchronousPlans(t *testing.T) {
 func TestPlanWithoutPromotion(t *testing.T) {
 	t.Parallel()
 	s := budget.Settings{Policy: budget.Epochs, Epochs: budget.EpochRange{Min: 1, Max: 9}, Eta: 3}
-	plan := budget.NewPlan(s, budget.NoPromotion, 7, 0)
+	plan := budget.NewPlan(s, budget.NoPromotion, 7, 0, false)
 	if got, want := fmt.Sprint(rows(plan)), fmt.Sprint([]row{{}, {}, {7, 0, 63, 63}}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

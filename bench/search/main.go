@@ -90,7 +90,7 @@ func parse(arguments []string) (options, error) {
 	problems := flags.String("problems", "", "names of problems, all when empty")
 	flags.StringVar(&o.save, "save", "", "file to write the runs to")
 	flags.StringVar(&o.load, "load", "", "file of runs to compare with, which are not measured again")
-	flags.StringVar(&o.compare, "compare", "", "instead of all that: \"policies\" of budgets, or \"onefold\" search with hierarchical search")
+	flags.StringVar(&o.compare, "compare", "", "instead of all that: \"policies\" of budgets, \"plans\" with what was trained, or \"onefold\" search with hierarchical search")
 	warm := flags.String("warm", "", "compare Tandem with and without these results of elsewhere, instead of with peers: all, or some of "+strings.Join(warmNames(), ","))
 	flags.StringVar((*string)(&o.sure), "sure", string(space.Medium), "how sure the expectations of -warm good, bad and adversarial are: low, medium or high")
 	if err := flags.Parse(arguments); err != nil {
@@ -140,9 +140,9 @@ func run(ctx context.Context, o options) error {
 			return fmt.Errorf("%w (%w)", errNoData, err)
 		}
 		return nil
-	case "":
+	case "", "plans":
 	default:
-		return fmt.Errorf("-compare: there is no comparison %q, only policies and onefold", o.compare)
+		return fmt.Errorf("-compare: there is no comparison %q, only policies, plans and onefold", o.compare)
 	}
 	tables, err := loadTables(dataFolder())
 	if err != nil {
@@ -153,6 +153,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if len(tables) == 0 {
 		return fmt.Errorf("-problems: there is none of %s", strings.Join(o.problems, ", "))
+	}
+	if o.compare == "plans" {
+		return comparePlans(ctx, tables, o)
 	}
 	if len(o.warm) > 0 {
 		return runWarm(ctx, tables, o)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -456,5 +457,33 @@ func TestTrueValuesAtAnotherBudget(t *testing.T) {
 	// One epoch gives 3/4 of what the configuration is worth, nine 19/20.
 	if got, want := last.True, last.Value/0.75*0.95; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the winner of one epoch is worth %v after nine, want %v", got, want)
+	}
+}
+
+// A plan expects what studies train: one in eta would be too few, as asynchronous
+// promotion keeps to trials that better ones overtake later.
+func TestAPlanExpectsWhatIsTrained(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"random", "bohb"} {
+		var costs []float64
+		var plan budget.Plan
+		for seed := range uint64(7) {
+			def := defined(t, "method: bohb, seed: 7", fmt.Sprintf("method: %s, seed: %d", method, seed+1), "trials: 40", "trials: 60",
+				"{x: {type: float, low: 0, high: 1}}", "{x: {type: float, low: 0, high: 1}, y: {type: float, low: 0, high: 1}, z: {type: float, low: 0, high: 1}}")
+			plan = def.Plan()
+			trace := run(t, def, measure(func(c space.Configuration, epoch int, fraction float64) simulator.Measurement {
+				m := hill{}.Measure(c, epoch, fraction)
+				for _, name := range []string{"y", "z"} {
+					v, _ := c[name].Number()
+					m.Value -= (v - 0.3) * (v - 0.3)
+				}
+				return m
+			}), simulator.Options{Seed: seed, LeaseSeconds: 10_000})
+			costs = append(costs, trace.Cost)
+		}
+		slices.Sort(costs)
+		if median := costs[len(costs)/2]; median < plan.FewestPasses || median > plan.MostPasses {
+			t.Errorf("%s: studies make %v passes, expected are %v to %v", method, costs, plan.FewestPasses, plan.MostPasses)
+		}
 	}
 }

@@ -275,7 +275,8 @@ func (d *Definition) KnewBefore() bool { return d.Search.WarmStart != nil || d.S
 
 // Plan previews what the study will do, before it is created.
 func (d Definition) Plan() budget.Plan {
-	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets)
+	learns := !slices.Contains([]string{"random", "sobol", "grid"}, d.Search.Method)
+	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets, learns)
 	if d.Search.Promotion == budget.Population {
 		plan = budget.NewPopulationPlan(d.Budget, d.Search.Population, d.Stop.Trials)
 	}

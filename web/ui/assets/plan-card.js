@@ -27,6 +27,7 @@ export class PlanCard {
       make("th", { scope: "row" }, name), make("td", { class: "progress" }, bar(done, planned, name)), number(write(done)), number(planned > 0 ? `≈ ${write(planned)}` : nothing))));
     remark(byId("plan-note"), [
       plan.trials > 0 ? "≈: what is expected if no trial fails and nothing ends the study early." : "Nothing bounds the trials beforehand, so that there is no plan to compare with.",
+      plan.most_data_passes ? `Four of five studies make ${rounded(plan.fewest_data_passes)} to ${rounded(plan.most_data_passes)} passes over the data.` : "",
       plan.upper_bound ? "Trials may be stopped while they train: the plan is the most there can be." : "",
       answer.repeats > 0 || plan.repeats > 0 ? `${count(answer.repeats)} of ≈ ${count(plan.repeats ?? 0)} repeats are in the sums, not in the rungs.` : "",
     ].filter(Boolean).join(" "));
@@ -34,7 +35,6 @@ export class PlanCard {
 
   #sums() {
     const { plan, trials, epochs, data_passes: passes, seconds, joules: spent } = this.#answer;
-    const rounded = (value) => (value < 1000 ? String(Number(value.toPrecision(4))) : count(value));
     return [
       ["Trials", trials, plan.trials, count],
       ...(plan.seconds > 0 ? [["Training time", seconds, plan.seconds, duration]] : []),
@@ -59,6 +59,8 @@ export class PlanCard {
     return { columns: ["first_rung", "planned_trials", "began"], rows: (plan.brackets ?? []).map((bracket) => [bracket.start, bracket.trials, stages[bracket.start].began]) };
   }
 }
+
+const rounded = (value) => (value < 1000 ? String(Number(value.toPrecision(4))) : count(value));
 
 /** How much of it is done, as a bar; more than planned is full. */
 function bar(done, planned, name) {

@@ -4,7 +4,7 @@ import { budget, count, duration, joules, measured, nothing } from "./format.js"
 
 /** The plan as nodes. */
 export function planOf(plan) {
-  const spent = plan.seconds ? duration(plan.seconds) : plan.joules ? joules(plan.joules) : `${count(plan.epochs)} epochs, ${measured(plan.data_passes)} passes over the data`;
+  const spent = plan.seconds ? duration(plan.seconds) : plan.joules ? joules(plan.joules) : `${count(plan.epochs)} epochs, ${measured(plan.data_passes)} passes over the data${plan.most_data_passes ? ` (four of five studies make ${measured(plan.fewest_data_passes)} to ${measured(plan.most_data_passes)})` : ""}`;
   const bound = plan.upper_bound ? "at most " : "";
   const sum = plan.trials === 0
     ? "Nothing bounds the number of trials, so that nothing can be counted beforehand: give stop.trials."

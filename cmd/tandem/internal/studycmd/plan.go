@@ -133,8 +133,12 @@ func PrintPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	if plan.Repeats > 0 {
 		expected += ", with the repeats"
 	}
-	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes; the same trials at full budget: %s, %.1f data passes\n",
-		expected, format.Count(plan.Trials, "trial"), format.Count(plan.Epochs, "epoch"), plan.DataPasses, format.Count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
+	between := ""
+	if plan.MostPasses > 0 {
+		between = fmt.Sprintf(" (four of five studies make %.0f to %.0f)", plan.FewestPasses, plan.MostPasses)
+	}
+	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes%s; the same trials at full budget: %s, %.1f data passes\n",
+		expected, format.Count(plan.Trials, "trial"), format.Count(plan.Epochs, "epoch"), plan.DataPasses, between, format.Count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
 	printCostsOf(out, plan)
 	return err
 }
