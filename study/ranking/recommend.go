@@ -48,6 +48,7 @@ func recommend(now journal.View) protocol.Recommendation {
 		answer.Notes = append(answer.Notes, withoutBest(now.Study))
 		return answer
 	}
+	answer.Notes = append(answer.Notes, presentNotes(now, answer.Best)...)
 	if answer.Best.Violation > 0 {
 		answer.Notes = append(answer.Notes, Infeasible(answer.Best.Number, answer.Best.Violation))
 	}

@@ -16,10 +16,10 @@ import (
 // repeatNotes say what the repeats of the leading trial, and of those next to
 // it, mean for its value.
 func repeatNotes(now journal.View, best *protocol.Best) []string {
-	notes := presentNotes(now, best)
 	if best.Repeated == nil {
-		return append(notes, unrepeatedNotes(now)...)
+		return unrepeatedNotes(now)
 	}
+	var notes []string
 	came := *best.Repeated
 	switch {
 	case came.Results == 1:
@@ -63,14 +63,22 @@ func presentNotes(now journal.View, best *protocol.Best) []string {
 	if def.Objectives[0].Direction == definition.Minimize {
 		percent, low, high = -percent, -high, -low
 	}
-	interval := fmt.Sprintf("95%% interval %+.2g%% to %+.2g%%, from %d repeats of each", low, high, found.Pairs)
+	interval := fmt.Sprintf("95%% interval %s to %s, from %d repeats of each", signed(low), signed(high), found.Pairs)
 	switch {
 	case low > 0:
-		return []string{fmt.Sprintf("%.3g%% better than your present settings (trial 0): %s", percent, interval)}
+		return []string{fmt.Sprintf("%.1f%% better than your present settings (trial 0): %s", percent, interval)}
 	case high < 0:
-		return []string{fmt.Sprintf("%.3g%% worse than your present settings (trial 0): %s", -percent, interval)}
+		return []string{fmt.Sprintf("%.1f%% worse than your present settings (trial 0): %s", -percent, interval)}
 	}
-	return []string{fmt.Sprintf("no difference found to your present settings (trial 0): %+.2g%%, %s; a larger search.repeats.times shows smaller ones", percent, interval)}
+	return []string{fmt.Sprintf("no difference found to your present settings (trial 0): %s, %s; a larger search.repeats.times shows smaller ones", signed(percent), interval)}
+}
+
+// signed is a percentage, as exactly as it matters.
+func signed(percent float64) string {
+	if math.Abs(percent) < 10 {
+		return fmt.Sprintf("%+.1f%%", percent)
+	}
+	return fmt.Sprintf("%+.0f%%", percent)
 }
 
 // unrepeatedNotes say why the recommendation of a study with repeats stands on

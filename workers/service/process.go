@@ -37,7 +37,7 @@ type program struct {
 
 // start starts the argv. The caller's thread must stay: the child ends with it.
 func start(what string, argv, environment []string) (*program, error) {
-	p := &program{what: what, command: exec.Command(argv[0], argv[1:]...), began: time.Now(), ended: make(chan struct{})} //nolint:gosec // the study's own program
+	p := &program{what: what, command: exec.Command(argv[0], argv[1:]...), began: time.Now(), ended: make(chan struct{})}
 	p.command.Env = environment
 	// Nothing of it may be taken for a report, so all of it goes to standard error.
 	p.command.Stdout, p.command.Stderr = io.MultiWriter(os.Stderr, &p.output, &p.printed), io.MultiWriter(os.Stderr, &p.output)
