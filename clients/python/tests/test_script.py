@@ -310,5 +310,5 @@ def run_script(script: str, environment: dict[str, str]) -> subprocess.Completed
 def test_data_sets_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_DATA_SCANS", "/data/scans")
     assert tandem.dataset("scans") == Path("/data/scans")
-    with pytest.raises(tandem.UnknownName, match="no data set 'scan', did you mean 'scans'.*encryption.datasets"):
+    with pytest.raises(tandem.UnknownName, match=r"no data set 'scan', did you mean 'scans'.*encryption.datasets"):
         tandem.dataset("scan")

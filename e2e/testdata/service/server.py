@@ -5,6 +5,7 @@ import os
 import random
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 port, threads, cache, placebo = int(sys.argv[1]), int(sys.argv[2]), 1, "placebo" in sys.argv
 random.seed(int(os.environ["TANDEM_SEED"]))  # the same luck whenever the test runs
@@ -25,6 +26,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-with open(os.environ["LEDGER"], "a") as ledger:
+with Path(os.environ["LEDGER"]).open("a") as ledger:
     print("started", os.getpid(), file=ledger)
 HTTPServer(("127.0.0.1", port), Handler).serve_forever()
