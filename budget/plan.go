@@ -152,7 +152,7 @@ func within(learns bool) (fewest, most float64) {
 	if learns {
 		return 0.7, 1.5
 	}
-	return 0.85, 1.25
+	return 0.85, 1.4
 }
 
 // overshoot is how many trials go up from a rung for each that would if all outcomes were

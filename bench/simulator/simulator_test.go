@@ -464,6 +464,9 @@ func TestTrueValuesAtAnotherBudget(t *testing.T) {
 // promotion keeps to trials that better ones overtake later.
 func TestAPlanExpectsWhatIsTrained(t *testing.T) {
 	t.Parallel()
+	if plan := defined(t, "method: bohb", "method: tpe").Plan(); plan.DataPasses == 0 || plan.MostPasses != 0 {
+		t.Errorf("a range of %v to %v passes is claimed for tpe, whose studies do not keep to it", plan.FewestPasses, plan.MostPasses)
+	}
 	for _, method := range []string{"random", "bohb"} {
 		var costs []float64
 		var plan budget.Plan

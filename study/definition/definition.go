@@ -277,6 +277,9 @@ func (d *Definition) KnewBefore() bool { return d.Search.WarmStart != nil || d.S
 func (d Definition) Plan() budget.Plan {
 	learns := !slices.Contains([]string{"random", "sobol", "grid"}, d.Search.Method)
 	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets, learns)
+	if !slices.Contains([]string{"bohb", "random"}, d.Search.Method) || d.Search.Brackets != 1 {
+		plan.FewestPasses, plan.MostPasses = 0, 0 // bench/search -compare plans holds no range to it
+	}
 	if d.Search.Promotion == budget.Population {
 		plan = budget.NewPopulationPlan(d.Budget, d.Search.Population, d.Stop.Trials)
 	}

@@ -344,6 +344,13 @@ func tryDownloads(t *testing.T, s *stage, chromium context.Context) {
 		p.see(page.ready, true)
 		tryMenus(t, p, page.path, page.files)
 	}
+	// A picture may be asked for before its chart has anything to draw.
+	p.get(`(Promise.all(["chart.js", "picture.js"].map(name => import(new URL(name, document.querySelector("script[type=module]").src)))).then(([{Chart}, {photograph}]) => {
+  const card = document.body.appendChild(document.createElement("div"));
+  new Chart(card.appendChild(document.createElement("div")), 100, () => { throw new Error("there is nothing to draw yet"); });
+  return photograph(card, "a card");
+}).then(() => { window.taken = "taken"; }, (error) => { window.taken = error.message; }), 0)`)
+	p.see("window.taken", "taken")
 	tryRealDownload(t, s, p)
 	p.quiet()
 }
