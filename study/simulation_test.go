@@ -461,13 +461,15 @@ func (f *fleet) checkChild(t trial.Trial, trials []trial.Trial) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	began := t.Rung // it may have gone up since, past its parent's last rung
 	for _, report := range reports {
+		began = min(began, report.Rung)
 		if report.Epoch <= t.Inherited {
 			f.t.Errorf("trial %d reported epoch %d, and continues trial %d from epoch %d", t.Number, report.Epoch, parent.Number, t.Inherited)
 		}
 	}
 	for _, result := range parent.Results {
-		if kept := result.Checkpoint; kept != nil && kept.Epoch == t.Inherited || f.view(t.Study).Extended && result.Rung == t.Rung-1 {
+		if kept := result.Checkpoint; kept != nil && kept.Epoch == t.Inherited || f.view(t.Study).Extended && result.Rung == began-1 {
 			f.count("children with a checkpoint")
 			return
 		}
