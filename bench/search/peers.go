@@ -52,7 +52,7 @@ func peers() []peer {
 		{name: "hpbandster", script: "hpbandster_bohb.py"},
 		{name: "smac", script: "smac_peer.py"},
 		{name: "optuna-tpe", script: "optuna_tpe.py"},
-		{name: "optuna-mtpe", script: "optuna_tpe.py", arguments: []string{"--multivariate"}},
+		{name: "optuna-independent", script: "optuna_tpe.py", arguments: []string{"--independent"}},
 		{name: "goptuna"},
 		{name: "dehb", script: "dehb_peer.py"},
 		{name: "random-full", script: "random_full.py"},

@@ -1,5 +1,7 @@
 """Optuna: its TPE sampler with its Hyperband pruner, everything else at its default.
 
+The default of 5.0.0 is the multivariate sampler; --independent is that of Optuna 4.
+
 A trial is trained epoch by epoch and pruned by Hyperband, so nothing is trained twice.
 """
 
@@ -19,7 +21,7 @@ def suggest(trial: optuna.Trial, p: dict[str, Any]) -> Any:
     return trial.suggest_float(p["name"], p["low"], p["high"], log=p.get("log", False))
 
 
-def run(job: Job, multivariate: bool) -> None:
+def run(job: Job, multivariate: bool | None) -> None:
     def objective(trial: optuna.Trial) -> float:
         params = job.values({p["name"]: suggest(trial, p) for p in job.parameters})
         loss = 0.0
@@ -42,12 +44,12 @@ def run(job: Job, multivariate: bool) -> None:
 
 def main() -> None:
     parser = arguments()
-    parser.add_argument("--multivariate", action="store_true")
+    parser.add_argument("--independent", action="store_true")
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     for job in jobs(args.oracle):
-        run(job, args.multivariate)
+        run(job, False if args.independent else None)
 
 
 if __name__ == "__main__":
