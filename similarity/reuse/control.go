@@ -286,8 +286,14 @@ func (d difference) of(cost float64) (bounds [3]trial.Float) {
 	return bounds
 }
 
+// drift is the standard deviation of what comparisons of one study have in common, and
+// those of an hour later have not, as a logarithm: as much as the controls after four claims
+// differed from them (docs/benchmarks/pipetune.md).
+const drift = 0.012
+
 func compare(found similarity.Compared, take quantity) difference {
 	mean, half, enough := interval(found, take)
+	half = math.Hypot(half, regression.Normal95*drift)
 	if !enough || math.Abs(mean) <= half {
 		return difference{}
 	}
