@@ -7,6 +7,7 @@
 package sealed
 
 import (
+	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
@@ -30,6 +31,7 @@ type Keys struct {
 	recipients []string          // of the identities, in their order
 	secrets    map[string][]byte // what labels are signed with, by recipient
 	trusted    []string          // recipients besides that may read what is encrypted here
+	signing    []byte            // seed of the first identity's signatures
 }
 
 // Create makes a new identity and returns the content of its file, and its recipient.
@@ -84,6 +86,11 @@ func Read(path string, trusted []string) (*Keys, error) {
 			return nil, fmt.Errorf("--identity %s: %w", path, err)
 		}
 		keys.recipients, keys.secrets[recipient] = append(keys.recipients, recipient), secret
+		if keys.signing == nil {
+			if keys.signing, err = hkdf.Key(sha256.New, []byte(content), nil, "tandem signature v1", ed25519.SeedSize); err != nil {
+				return nil, fmt.Errorf("--identity %s: %w", path, err)
+			}
+		}
 	}
 	for _, one := range trusted {
 		if _, err := parse(one); err != nil {
@@ -100,6 +107,9 @@ func (k *Keys) Recipients() []string {
 	}
 	return k.recipients
 }
+
+// Signer is what the owner of the first identity signs with.
+func (k *Keys) Signer() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.signing) }
 
 // Refuses says why nothing of a study with the recipients may run with these keys; empty:
 // it may. The server that names the recipients is not trusted: who holds keys encrypts

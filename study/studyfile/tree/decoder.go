@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -18,6 +19,7 @@ const MaxExact = 1<<53 - 1
 type Decoder struct {
 	Faults []problem.Field
 	Places Places
+	Of     string // what the file is, in messages; empty: a study
 }
 
 // Fault adds what is wrong with the node at the path.
@@ -53,17 +55,14 @@ func (d *Decoder) Open(at string, n *Node, known ...string) (Section, bool) {
 		if slices.Contains(known, e.Key) {
 			continue
 		}
-		message := "is not a field of " + named(at) + ": " + suggest(e.Key, known)
+		message := "is not a field of " + d.named(at) + ": " + suggest(e.Key, known)
 		d.Faults = append(d.Faults, problem.Field{Path: Join(at, e.Key), Message: message, Line: e.Line})
 	}
 	return s, true
 }
 
-func named(path string) string {
-	if path == "" {
-		return "a study"
-	}
-	return path
+func (d *Decoder) named(path string) string {
+	return cmp.Or(path, d.Of, "a study")
 }
 
 // Wrong says that the node is of the wrong kind.
