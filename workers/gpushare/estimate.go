@@ -76,10 +76,10 @@ func (e Estimate) Noted(memoryBytes int64) *trial.GPUShare {
 
 // Refuses says why the trial must not run on one GPU with another: both together would
 // do less than one after the other, by what was seen of such two, or learned of others.
-// It is empty where the trial may, or nothing is known of them.
+// It is empty where the trial may.
 func (e Estimate) Refuses(resident trial.ID) (why string) {
-	said, known := e.model.colocated(e.own, resident)
-	if !known || !said.Loses() {
+	said := e.model.colocated(e.own, resident)
+	if !said.Loses() {
 		return ""
 	}
 	who := "a trial of another study" // these have no names here
@@ -94,10 +94,7 @@ func (e Estimate) Refuses(resident trial.ID) (why string) {
 // gain is how much the trial and another do together on one GPU, in parts of what one
 // does alone.
 func (e Estimate) gain(resident trial.ID) float64 {
-	if said, known := e.model.colocated(e.own, resident); known {
-		return said.Gain()
-	}
-	return 2 / max(1, e.own.Utilization+e.model.trainingOf(resident).Utilization) // each gets its part of what there is
+	return e.model.colocated(e.own, resident).Gain()
 }
 
 // Part is the part of a GPU at a place of a worker's room that is kept for a trial.

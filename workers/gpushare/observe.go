@@ -155,20 +155,13 @@ func (m *Model) refuse(study, why string) {
 }
 
 // colocated is how fast a training should be on one GPU with a trial that runs there.
-func (m *Model) colocated(own Training, resident trial.ID) (Speeds, bool) {
+func (m *Model) colocated(own Training, resident trial.ID) Speeds {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	there, known := m.running[resident]
+	there := m.running[resident]
 	gpu := m.gpus[there.gpu]
-	if !known || gpu == nil {
-		return Speeds{}, false
+	if gpu == nil {
+		gpu = &GPU{}
 	}
 	return gpu.Colocated(own, there.training())
-}
-
-// trainingOf is what is known of a trial that runs.
-func (m *Model) trainingOf(id trial.ID) Training {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.running[id].training()
 }

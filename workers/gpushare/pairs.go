@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
@@ -14,7 +15,9 @@ import (
 const (
 	Measured  = "seen"    // such two were seen together
 	ByFactors = "factors" // each was seen beside others: a table is completed
-	ByMean    = "mean"    // one was never seen beside others: by what those do beside the other
+	ByMean    = "mean"    // one was never seen beside others: by its family, and what those do beside the other
+	ByAll     = "all"     // nothing better is learned: by the mean of all that were seen
+	ByPrior   = "prior"   // nothing was seen on such a GPU: by the mean of what others recorded
 )
 
 const (
@@ -25,10 +28,15 @@ const (
 	leastForFactors, leastForMean = 8, 12
 	// parts is into how many the pairs, or the kinds, are cut to hide them in turn.
 	parts = 5
+	// priorSpeed is the mean of 636 pairs that Gavel recorded on K80 (0.54) and V100
+	// (0.66; Narayanan and others, OSDI 2020). It counts as priorPairs of one's own.
+	priorSpeed, priorPairs = 0.6, 8
 )
 
 // pairModels are what was learned of pairs; nil is not learned.
 type pairModels struct {
+	// mean is the speed of all pairs; 0 where none was seen.
+	mean    float64
 	factors *interference.Factors
 	// means says that kinds that were never seen are told too.
 	means bool
@@ -67,11 +75,11 @@ func (g *GPU) Pairs() PairSummary {
 	switch {
 	case len(told.Learned) > 0:
 	case told.Seen < leastForFactors:
-		told.Reason = fmt.Sprintf("%d pairs were seen for long enough: at least %d are needed to tell others", told.Seen, leastForFactors)
+		told.Reason = fmt.Sprintf("%d pairs were seen for long enough: at least %d are needed to tell others; until then, each counts as the mean of those pairs, or of recorded ones", told.Seen, leastForFactors)
 	case t.models.pairs == 0:
 		told.Reason = "what was seen is being learned"
 	default:
-		told.Reason = fmt.Sprintf("of %d pairs, what was hidden is told no better than by their mean: more are needed", t.models.pairs)
+		told.Reason = fmt.Sprintf("of %d pairs, what was hidden is told no better than by their mean: others count as that mean", t.models.pairs)
 	}
 	return told
 }
@@ -80,9 +88,9 @@ func (g *GPU) Pairs() PairSummary {
 // its speed alone.
 type Speeds struct {
 	Own, Other float64
-	// Basis is Measured, ByFactors or ByMean; only the first was measured. Off is by
-	// how much such speeds were wrong where they were hidden, for half of them,
-	// and Pairs from how many pairs that was learned.
+	// Basis is Measured, ByFactors, ByMean, ByAll or ByPrior; only the first was
+	// measured. Off is by how much such speeds were wrong where they were hidden, for
+	// half of them, if that is known, and Pairs from how many pairs that was learned.
 	Basis string
 	Off   float64
 	Pairs int
@@ -107,41 +115,61 @@ func (b Speeds) String() string {
 		return "such two were seen together: " + said
 	case ByFactors:
 		return fmt.Sprintf("%s by what each did beside others (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
+	case ByAll:
+		return fmt.Sprintf("%s as the %d pairs that were seen do on average (an estimate: nothing is known of such two)", said, b.Pairs)
+	case ByPrior:
+		return said + " as recorded trainings of others do on average (an estimate: no pair was seen on such a GPU)"
 	}
 	return fmt.Sprintf("%s by what others did beside one of the two (an estimate from %d pairs, usually off by %.2f)", said, b.Pairs, b.Off)
 }
 
-// Colocated is how fast the two should be beside each other; false where nothing is
-// known of such two.
-func (g *GPU) Colocated(own, other Training) (Speeds, bool) {
+// Colocated is how fast the two should be beside each other.
+func (g *GPU) Colocated(own, other Training) Speeds {
 	t := &g.colocations
 	first, one := t.measured(own.Kind, other.Kind)
 	second, two := t.measured(other.Kind, own.Kind)
 	if one && two {
-		return Speeds{Own: first, Other: second, Basis: Measured, Pairs: 1}, true
+		return Speeds{Own: first, Other: second, Basis: Measured, Pairs: 1}
 	}
 	p := t.models
 	if p.factors == nil {
-		return Speeds{}, false
+		return p.usual(own, other)
 	}
 	// A kind that was in one pair only is known by nothing but that pair.
-	name := func(of Training) string {
-		if p.in[of.Kind] > 1 {
-			return of.Kind
-		}
-		return ""
-	}
 	said := Speeds{Basis: ByFactors, Off: p.factorsOff, Pairs: p.pairs}
-	if name(own) == "" || name(other) == "" {
+	if min(p.in[own.Kind], p.in[other.Kind]) < 2 {
 		said.Basis, said.Off = ByMean, p.meanOff
 	}
-	first, one = p.factors.Speed(name(own), name(other))
-	second, two = p.factors.Speed(name(other), name(own))
+	first, one = p.factors.Speed(own.Kind, other.Kind)
+	second, two = p.factors.Speed(other.Kind, own.Kind)
 	if !one || !two || said.Basis == ByMean && !p.means {
-		return Speeds{}, false
+		return p.usual(own, other)
 	}
 	said.Own, said.Other = clip(first), clip(second)
-	return said, true
+	return said
+}
+
+// usual is the mean of all pairs, or less where both want more of the GPU than that
+// leaves.
+func (p pairModels) usual(own, other Training) Speeds {
+	said := Speeds{Basis: ByAll, Pairs: p.pairs}
+	if p.pairs == 0 {
+		said.Basis = ByPrior
+	}
+	n := float64(p.pairs)
+	said.Own = min((priorPairs*priorSpeed+n*p.mean)/(priorPairs+n), 1/max(1, own.Utilization+other.Utilization))
+	said.Other = said.Own
+	return said
+}
+
+// familyOf is what trainings of a kind are near to each other by: their model, or their
+// study where that is not known.
+func familyOf(kind string) string {
+	parts := strings.Split(kind, "/")
+	if len(parts) != 3 || parts[1] == "" {
+		return parts[0]
+	}
+	return parts[1]
 }
 
 // clip holds that nobody is told to be faster beside another than alone.
@@ -151,7 +179,7 @@ func clip(speed float64) float64 { return min(max(speed, 0), 1) }
 // others. It has them tell of kinds that were never seen, where that is so of hidden
 // kinds.
 func learnPairs(pairs []pair) pairModels {
-	p := pairModels{in: map[string]int{}, pairs: len(pairs)}
+	p := pairModels{in: map[string]int{}, pairs: len(pairs), mean: meanSpeed(pairs)}
 	for _, one := range pairs {
 		p.in[one.kinds[0].Kind]++
 		if one.kinds[1].Kind != one.kinds[0].Kind {
@@ -187,7 +215,7 @@ func factorsOf(pairs []pair) (*interference.Factors, error) {
 			speeds = append(speeds, interference.Speed{Own: second, Other: first, Speed: one.speeds[1]})
 		}
 	}
-	return interference.TrainFactors(speeds, seed)
+	return interference.TrainFactors(speeds, familyOf, seed)
 }
 
 // drawnPairs are the places of the pairs in parts that are drawn.

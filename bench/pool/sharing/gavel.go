@@ -105,6 +105,12 @@ type known struct {
 	impossible map[[2]string]bool
 }
 
+// familyOf is the model of a kind, without its batch.
+func familyOf(kind string) string {
+	model, _, _ := strings.Cut(kind, " (")
+	return model
+}
+
 func (g *gavel) learn(seen []gavelPair, seed uint64) (*known, error) {
 	k := &known{impossible: map[[2]string]bool{}, share: g.shares(seen)}
 	var speeds []interference.Speed
@@ -117,7 +123,7 @@ func (g *gavel) learn(seen []gavelPair, seed uint64) (*known, error) {
 			interference.Speed{Own: one.kinds[1], Other: one.kinds[0], Speed: one.speed[1]})
 	}
 	var err error
-	k.factors, err = interference.TrainFactors(speeds, seed)
+	k.factors, err = interference.TrainFactors(speeds, familyOf, seed)
 	return k, err
 }
 
@@ -166,7 +172,7 @@ func gavelInterference(data string, runs int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("\nGavel: a fifth of the measured pairs hidden in turn; what runs together at all\n\n| GPU | | pairs | error of the speed, mean | pairs that lose, found | pairs that gain, refused |\n|---|---|---|---|---|---|")
+	fmt.Println("Gavel: a fifth of the measured pairs hidden in turn; what runs together at all\n\n| GPU | | pairs | error of the speed, mean | pairs that lose, found | pairs that gain, refused |\n|---|---|---|---|---|---|")
 	for _, gpu := range slices.Sorted(maps.Keys(all)) {
 		for _, name := range []string{"no slowdown", "half each", "mean", "sum of utilizations, fitted", "factors"} {
 			if err := all[gpu].judge(name, runs); err != nil {
@@ -174,7 +180,10 @@ func gavelInterference(data string, runs int) error {
 			}
 		}
 	}
-	return gavelUnseen(all)
+	if err := gavelUnseen(all); err != nil {
+		return err
+	}
+	return gavelFew(all, runs)
 }
 
 func (g *gavel) judge(name string, runs int) error {

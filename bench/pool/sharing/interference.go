@@ -12,6 +12,9 @@ import (
 // interferences judges predictions of pairs that were hidden: a fifth of the
 // pairs in turn, and all pairs of a workload in turn.
 func interferences(path, data string, runs int) error {
+	if err := gavelInterference(data, runs); err != nil {
+		return err
+	}
 	r, err := readRecording(path)
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func interferences(path, data string, runs int) error {
 			bad++
 		}
 	}
-	fmt.Printf("%s: %d pairs of %d workloads, of which %d lose; utilization is the %s; the same run alone again differs by %s%%\n\n", path, len(pairs), len(seconds), bad, r.Resource, spread(repeated, 1))
+	fmt.Printf("\n%s: %d pairs of %d workloads, of which %d lose; utilization is the %s; the same run alone again differs by %s%%\n\n", path, len(pairs), len(seconds), bad, r.Resource, spread(repeated, 1))
 	fmt.Println("| | hidden | error of the end: median, 90% | error of the slowdown | error of the utilization over time | bad pairs found | good pairs refused |\n|---|---|---|---|---|---|---|")
 	for _, by := range []string{"pairs", "workloads"} {
 		for _, one := range predictors() {
@@ -52,7 +55,7 @@ func interferences(path, data string, runs int) error {
 			}
 		}
 	}
-	return gavelInterference(data, runs)
+	return nil
 }
 
 // pairPredictor is a way to predict pairs; what is drawn differs with the seed.

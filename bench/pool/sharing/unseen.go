@@ -39,7 +39,7 @@ func (g *gavel) judgeUnseen(name string) error {
 				speeds = append(speeds, interference.Speed{Own: one.kinds[0], Other: one.kinds[1], Speed: one.speed[0]}, interference.Speed{Own: one.kinds[1], Other: one.kinds[0], Speed: one.speed[1]})
 			}
 		}
-		factors, err := interference.TrainFactors(speeds, 1)
+		factors, err := interference.TrainFactors(speeds, familyOf, 1)
 		if err != nil {
 			return err
 		}

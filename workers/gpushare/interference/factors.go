@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/regression"
 )
@@ -21,12 +22,48 @@ type Speed struct {
 	Speed      float64
 }
 
-// Factors complete a table of which only some pairs were ever seen, where nothing
+// Factors complete the table of pairs in two steps: first that of families of kinds,
+// then what is left of it by kind. A kind that was never seen so gets what its family
+// has.
+type Factors struct {
+	families, kinds *table
+	family          func(kind string) string
+}
+
+// TrainFactors learns from speeds that were seen. family names what kinds are near each
+// other.
+func TrainFactors(seen []Speed, family func(kind string) string, seed uint64) (*Factors, error) {
+	f := &Factors{family: family}
+	near, left := slices.Clone(seen), slices.Clone(seen)
+	for i, one := range seen {
+		near[i].Own, near[i].Other = family(one.Own), family(one.Other)
+	}
+	var err error
+	if f.families, err = trainTable(near, seed); err != nil {
+		return nil, err
+	}
+	for i, one := range near {
+		said, _ := f.families.speed(one.Own, one.Other)
+		left[i].Speed /= said
+	}
+	f.kinds, err = trainTable(left, seed)
+	return f, err
+}
+
+// Speed is how fast one kind should be beside another. One of whose family none was ever
+// seen counts as all are in the mean; false where that is so of both.
+func (f *Factors) Speed(own, other string) (speed float64, known bool) {
+	said, known := f.families.speed(f.family(own), f.family(other))
+	left, _ := f.kinds.speed(own, other)
+	return said * left, known
+}
+
+// table completes one of which only some pairs were ever seen, where nothing
 // is known of kinds of trainings but their names (as Paragon and Quasar do, which
 // the notes cite): the logarithm of a speed is a mean, how much the one suffers,
 // how much the other presses, and a product of what each is sensitive to and what
 // each makes use of. It is found by alternating least squares.
-type Factors struct {
+type table struct {
 	mean  float64
 	kinds map[string]int
 	own   [][]float64 // suffers, 1, sensitivities
@@ -42,12 +79,11 @@ const (
 	shrink = 0.3
 )
 
-// TrainFactors learns from speeds that were seen.
-func TrainFactors(seen []Speed, seed uint64) (*Factors, error) {
+func trainTable(seen []Speed, seed uint64) (*table, error) {
 	if len(seen) == 0 {
 		return nil, fmt.Errorf("no pairs to learn from")
 	}
-	f := &Factors{kinds: map[string]int{}}
+	f := &table{kinds: map[string]int{}}
 	random := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // what is drawn has to repeat
 	for i, one := range seen {
 		if !(one.Speed > 0) || math.IsInf(one.Speed, 0) {
@@ -75,7 +111,7 @@ func small(random *rand.Rand) float64 { return 0.1 * random.NormFloat64() }
 
 // solve finds what one kind suffers and is sensitive to, or presses and uses,
 // with all others as they are.
-func (f *Factors) solve(kind int, seen []Speed, own bool) {
+func (f *table) solve(kind int, seen []Speed, own bool) {
 	var inputs [][]float64
 	var values []float64
 	for _, one := range seen {
@@ -106,9 +142,9 @@ func (f *Factors) solve(kind int, seen []Speed, own bool) {
 	}
 }
 
-// Speed is how fast one kind should be beside another. One that was never seen in any
-// pair counts as all are in the mean; false where that is so of both.
-func (f *Factors) Speed(own, other string) (speed float64, known bool) {
+// speed is that of one kind beside another. One that was never seen in any pair counts
+// as all are in the mean; false where that is so of both.
+func (f *table) speed(own, other string) (speed float64, known bool) {
 	suffers, presses := []float64{0, 1, 0, 0}, []float64{1, 0, 0, 0}
 	if at, seen := f.kinds[own]; seen {
 		suffers, known = f.own[at], true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/workers/gpushare/interference"
@@ -28,12 +29,38 @@ func table(kinds int) (all []interference.Speed) {
 	return all
 }
 
+// itself is a family of one kind.
+func itself(kind string) string { return kind }
+
+// TestAKindThatWasNeverSeenIsLikeItsFamily, and not like all.
+func TestAKindThatWasNeverSeenIsLikeItsFamily(t *testing.T) {
+	var seen []interference.Speed
+	for _, own := range []string{"gentle 1", "gentle 2", "harsh 1", "harsh 2"} {
+		for _, other := range []string{"gentle 1", "gentle 2", "harsh 1", "harsh 2"} {
+			speed := 0.9
+			if strings.HasPrefix(other, "harsh") {
+				speed = 0.3
+			}
+			seen = append(seen, interference.Speed{Own: own, Other: other, Speed: speed})
+		}
+	}
+	f, err := interference.TrainFactors(seen, func(kind string) string { name, _, _ := strings.Cut(kind, " "); return name }, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for other, want := range map[string]float64{"gentle 3": 0.9, "harsh 3": 0.3} {
+		if said, known := f.Speed("new", other); !known || math.Abs(said-want) > 0.15 {
+			t.Errorf("beside %s it has the speed %g (%v), want about %g", other, said, known, want)
+		}
+	}
+}
+
 func TestFactorsCompleteATable(t *testing.T) {
 	all := table(16)
 	random := rand.New(rand.NewPCG(5, 5))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	seen, hidden := all[:len(all)*6/10], all[len(all)*6/10:]
-	f, err := interference.TrainFactors(seen, 1)
+	f, err := interference.TrainFactors(seen, itself, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +93,7 @@ func TestFactorsRepeatAndRefuse(t *testing.T) {
 	all := table(5)
 	var said [2]float64
 	for i := range said {
-		f, err := interference.TrainFactors(all, 7)
+		f, err := interference.TrainFactors(all, itself, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +102,11 @@ func TestFactorsRepeatAndRefuse(t *testing.T) {
 	if said[0] != said[1] {
 		t.Errorf("%g and %g with one seed", said[0], said[1])
 	}
-	if _, err := interference.TrainFactors(nil, 1); err == nil {
+	if _, err := interference.TrainFactors(nil, itself, 1); err == nil {
 		t.Error("factors of nothing")
 	}
 	for _, bad := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if _, err := interference.TrainFactors([]interference.Speed{{Own: "a", Other: "b", Speed: bad}}, 1); err == nil {
+		if _, err := interference.TrainFactors([]interference.Speed{{Own: "a", Other: "b", Speed: bad}}, itself, 1); err == nil {
 			t.Errorf("a speed of %g was learned from", bad)
 		}
 	}
