@@ -89,6 +89,54 @@ func TestUsersShareAServer(t *testing.T) {
 	at.must("study", "delete", "bob:shared", "--yes")
 }
 
+// TestAGroupSharesAStudy lets the members of a group see and steer a study that is
+// shared with it, over a restart, and nobody before or after.
+func TestAGroupSharesAStudy(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "ours", nineEpochs, "0.01", 1)
+	at := newSite(t)
+	users := map[string][]string{}
+	for _, name := range []string{"alice", "bob", "carol", "dave"} {
+		users[name] = at.as(at.must("token", "create", "--scope", "user", "--name", name))
+	}
+	at.must("group", "set", "ml", "--member", "alice:viewer", "--member", "bob:viewer", "--member", "carol:editor")
+	expect := func(when, user string, code int, says string, args ...string) {
+		t.Helper()
+		if got := cli(t, users[user], args...); got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
+			t.Errorf("%s, tandem %v of %s: exit code %d, not %d with %q\n%s%s", when, args, user, got.code, code, says, got.stdout, got.stderr)
+		}
+	}
+	expect("at first", "alice", 0, "Created study ours", "study", "create", s.file)
+	hidden := func(when string) {
+		t.Helper()
+		for _, user := range []string{"bob", "carol", "dave"} {
+			expect(when, user, 1, "there is no study", "study", "show", "alice:ours")
+			expect(when, user, 0, "No studies yet", "study", "list")
+		}
+	}
+	hidden("before it is shared")
+	expect("with a group of others", "dave", 1, "there is no study", "study", "share", "alice:ours", "--group", "ml")
+	expect("with a group that is not there", "alice", 1, `there is no group "vision"`, "study", "share", "ours", "--group", "vision")
+	expect("by its owner", "alice", 0, "is shared with ml", "study", "share", "ours", "--group", "ml")
+	if err := at.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	at.start()
+	for _, user := range []string{"bob", "carol"} {
+		expect("shared", user, 0, "alice", "study", "list")
+		expect("shared", user, 0, "of alice", "study", "show", "alice:ours")
+		expect("shared", user, 1, "this takes the role owner", "study", "delete", "alice:ours", "--yes")
+	}
+	expect("shared", "dave", 1, "there is no study", "study", "show", "alice:ours")
+	expect("shared", "bob", 1, "your role on it is viewer: this takes the role editor", "study", "pause", "alice:ours")
+	expect("shared", "carol", 0, "", "study", "pause", "alice:ours")
+	expect("shared", "carol", 0, "", "study", "resume", "alice:ours")
+	expect("again", "alice", 0, "is shared with nobody", "study", "share", "ours", "--private")
+	hidden("once it is private again")
+	expect("from its start", "carol", 0, "Created study ours", "study", "create", s.file, "--group", "ml")
+	expect("from its start", "bob", 0, "of carol", "study", "show", "carol:ours")
+}
+
 func TestTokensExpireAndAreRevoked(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)

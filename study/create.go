@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/team"
 	"github.com/tandem-tune/tandem/study/warmstart"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -147,6 +148,7 @@ func (s *studies) Delete(ctx context.Context, ref string) error {
 	defer r.Leave()
 	tx := r.Begin()
 	tx.Change.Delete, tx.Over = r.Study.ID, true
+	tx.Change.Pool = append(tx.Change.Pool, journal.PoolEntry{Kind: team.ShareEntry, Name: r.Study.ID})
 	tx.Then(func() {
 		s.sessions.Forget(r)
 		s.allocator.ReleaseAll(r.Trials)

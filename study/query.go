@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/team"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/scheduler"
 )
@@ -21,6 +22,7 @@ type queries struct {
 	parts
 	logs     journal.LogStore
 	datasets *dataset.Catalogue
+	teams    *team.Directory
 }
 
 // Studies returns every study that the caller sees, the newest first.
@@ -31,7 +33,7 @@ func (s *queries) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 	}
 	caller, views := access.CallerOf(ctx), make([]protocol.StudyView, 0, len(stored))
 	for _, one := range stored {
-		if !caller.Sees(one.ID, one.Owner) {
+		if !s.sessions.Allows(caller, one.ID, one.Owner) {
 			continue
 		}
 		view, err := s.sessions.Summary(ctx, one.ID)
@@ -41,19 +43,31 @@ func (s *queries) Studies(ctx context.Context) ([]protocol.StudyView, error) {
 		if err != nil {
 			return nil, err
 		}
-		views = append(views, view)
+		views = append(views, s.shared(caller, view))
 	}
 	return views, nil
+}
+
+// shared is the view of the study with how the caller comes to see it.
+func (s *queries) shared(caller access.Caller, view protocol.StudyView) protocol.StudyView {
+	if caller.Sight == access.Shared { // who came by a link hears nothing of workers and users
+		return view
+	}
+	view.Groups = s.teams.SharedWith(view.ID)
+	if role := s.sessions.RoleOf(caller, view.ID); role < access.NoRole && view.Owner != caller.Owner {
+		view.Role = role.String()
+	}
+	return view
 }
 
 // Study returns one study by id or name.
 func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyView, error) {
 		view := r.View(s.options.Now())
-		if access.CallerOf(ctx).Sight != access.Shared { // who came by a link hears nothing of workers and users
+		if access.CallerOf(ctx).Sight != access.Shared {
 			view.Waits = s.waits(r)
 		}
-		return view, nil
+		return s.shared(access.CallerOf(ctx), view), nil
 	})
 }
 
@@ -176,7 +190,7 @@ func (s *queries) Referenced(ctx context.Context) (map[string]bool, error) {
 	}
 	used := make(map[string]bool)
 	for _, study := range studies {
-		if !caller.Sees(study.ID, study.Owner) {
+		if !s.sessions.Allows(caller, study.ID, study.Owner) {
 			continue
 		}
 		trials, err := s.store.Trials(ctx, study.ID)

@@ -34,6 +34,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/team"
 	"github.com/tandem-tune/tandem/study/upload"
 	"github.com/tandem-tune/tandem/study/warmstart"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -77,6 +78,7 @@ type (
 	governed struct{ *governor.Governor }
 	viewed   struct{ *poolview.Views }
 	stocked  struct{ *dataset.Catalogue }
+	teamed   struct{ *team.Directory }
 )
 
 // parts are what all use cases work on.
@@ -110,6 +112,7 @@ type Service struct {
 	governed
 	viewed
 	stocked
+	teamed
 }
 
 // New returns a Service on the stores. Call Start before anything else.
@@ -125,14 +128,15 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	}
 	s := &Service{parts: parts{store: store, options: &options, approximation: approximation.New()}}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: options.leaseTerm(), Logger: options.Logger})
-	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant})
+	s.teamed = teamed{team.New(team.Options{Find: func(ctx context.Context, ref string) (journal.Study, error) { return s.sessions.Find(ctx, ref) }, Apply: s.applyRules})}
+	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant}, s.Role)
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: options.leaseTerm(), Lock: options.lock})
 	uploads := upload.New(options.Now)
 	s.stocked = stocked{dataset.New(dataset.Options{
 		Now: options.Now, Entries: s.poolEntries, Apply: s.applyRules, Sent: uploads.Sent, Uses: s.usesDataset,
 		Bound: func(owner string) int64 { return s.allocator.Snapshot().Rules.Quotas[owner].DatasetBytes },
 	})}
-	s.queries = &queries{s.parts, logs, s.stocked.Catalogue}
+	s.queries = &queries{s.parts, logs, s.stocked.Catalogue, s.Directory}
 	s.studies = &studies{s.parts, warmstart.Earlier{Look: s.Look, Store: store}}
 	s.scheduler = scheduler.New(scheduled{s.sessions, s.waits}, s.allocator, options.Now)
 	s.on = duties.On{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, Approximation: s.approximation, Store: store, Logger: options.Logger, Term: options.leaseTerm()}
@@ -247,7 +251,7 @@ func (s *Service) loadPool(ctx context.Context) error {
 		kinds []string
 		load  func([]journal.PoolEntry) error
 	}{
-		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load},
+		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load}, {team.Kinds(), s.Load},
 		{[]string{approximation.ResponsesEntry, approximation.HistoryEntry}, s.approximation.Load},
 	} {
 		var entries []journal.PoolEntry

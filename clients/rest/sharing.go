@@ -13,11 +13,6 @@ func (c PoolCalls) Quotas(ctx context.Context) ([]protocol.QuotaView, error) {
 	return list[protocol.QuotaView](ctx, c.caller, "quotas", path("quotas"))
 }
 
-// Quota returns one user's.
-func (c PoolCalls) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
-	return get[protocol.QuotaView](ctx, c.caller, path("quotas", user), "")
-}
-
 // SetQuota bounds what the user has of the workers; it takes an admin's token.
 func (c PoolCalls) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
 	return exchange[protocol.QuotaView](ctx, c.caller, path("quotas", user), quota, func(r *request) { r.method = http.MethodPut })
@@ -51,4 +46,25 @@ func (c PoolCalls) Drain(ctx context.Context, worker string, ask protocol.DrainR
 // Undrain gives it trials again.
 func (c PoolCalls) Undrain(ctx context.Context, worker string) (protocol.Drained, error) {
 	return fetch[protocol.Drained](ctx, c.caller, request{method: http.MethodDelete, path: path("workers", worker, "drain")})
+}
+
+// Groups returns the groups of users that the token may see.
+func (c PoolCalls) Groups(ctx context.Context) ([]protocol.UserGroup, error) {
+	return list[protocol.UserGroup](ctx, c.caller, "groups", path("groups"))
+}
+
+// SetGroup makes or replaces a group; it takes an admin's token.
+func (c PoolCalls) SetGroup(ctx context.Context, name string, ask protocol.UserGroupRequest) (protocol.UserGroup, error) {
+	return exchange[protocol.UserGroup](ctx, c.caller, path("groups", name), ask, func(r *request) { r.method = http.MethodPut })
+}
+
+// RemoveGroup removes a group; it takes an admin's token.
+func (c PoolCalls) RemoveGroup(ctx context.Context, name string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("groups", name)}, nil)
+}
+
+// ShareStudy shares the study with these groups, and no others.
+func (c StudyCalls) ShareStudy(ctx context.Context, study string, groups ...string) (protocol.Sharing, error) {
+	with := protocol.Sharing{Groups: append([]string{}, groups...)}
+	return exchange[protocol.Sharing](ctx, c.caller, path("studies", study, "groups"), with, func(r *request) { r.method = http.MethodPut })
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 // leaseSeconds is the server's default term.
@@ -146,7 +147,7 @@ func (w *world) start() {
 		w.t.Fatalf("start: %v", err)
 	}
 	s.handler = api.New(api.Config{
-		Studies: api.All(s.service), Artifacts: w.artifacts,
+		Studies: usecases.New(s.service), Artifacts: w.artifacts,
 		Config: guard.Config{Tokens: w.store, Now: time.Now, Logger: slog.New(slog.DiscardHandler)},
 	})
 	s.ended.Go(func() { w.tick(s) })

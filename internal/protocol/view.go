@@ -19,6 +19,9 @@ type StudyView struct {
 	Created    time.Time             `json:"created"`
 	Finished   *time.Time            `json:"finished,omitempty"`
 	Definition definition.Definition `json:"definition"`
+	// Groups are whom it is shared with. Role is the caller's by one of them; empty for its owner.
+	Groups []string `json:"groups,omitempty" doc:"the groups that it is shared with"`
+	Role   string   `json:"role,omitempty" enum:"editor,viewer" doc:"what you may do with it: viewer looks, editor steers it; absent for whoever owns it or sees all studies"`
 	// Extended says that it was given other limits than those it was created with.
 	Extended bool `json:"extended,omitempty" doc:"its limits are others than it was created with"`
 	// Rungs is the ladder of budgets, the cheapest first.

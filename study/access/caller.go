@@ -19,6 +19,8 @@ type Caller struct {
 	// Holder is to whom its workers and their leases belong. Only that holder may
 	// write under them, besides the administrators and the program itself.
 	Holder string
+	// Asks is the least role that a request takes on a study of somebody else.
+	Asks Role
 }
 
 // Sight is which studies exist for a caller.

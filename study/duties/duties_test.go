@@ -35,7 +35,7 @@ func newServer(t *testing.T) *server {
 	s := &server{T: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	clock, store, logger := func() time.Time { return s.now }, memory.New(), slog.New(slog.DiscardHandler)
 	s.On = duties.On{
-		Sessions:  registry.New(session.Options{Now: clock, Store: store, Logger: logger, Loaded: func(*session.Session) {}}),
+		Sessions:  registry.New(session.Options{Now: clock, Store: store, Logger: logger, Loaded: func(*session.Session) {}}, nil),
 		Allocator: allocator.New(allocator.Options{Now: clock, Term: term}), Approximation: approximation.New(), Store: store, Logger: logger, Term: term,
 	}
 	return s

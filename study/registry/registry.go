@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -27,6 +28,7 @@ import (
 type Registry struct {
 	store   journal.Store
 	options session.Options
+	roles   Roles
 
 	mutex    sync.Mutex // guards the fields below
 	sessions map[string]*session.Session
@@ -34,10 +36,13 @@ type Registry struct {
 	changed  chan struct{}                // closed and replaced whenever anything changes
 }
 
+// Roles returns the role that groups give the user on the study.
+type Roles func(user, study string) access.Role
+
 // New returns a registry without studies.
-func New(options session.Options) *Registry {
+func New(options session.Options, roles Roles) *Registry {
 	return &Registry{
-		store: options.Store, options: options,
+		store: options.Store, options: options, roles: roles,
 		sessions: make(map[string]*session.Session), ended: make(map[protocol.StudyStatus]int), changed: make(chan struct{}),
 	}
 }
@@ -74,11 +79,13 @@ func (s *Registry) InMemory(study string) *session.Session {
 // way to a study: what the caller may not see is not found here.
 func (s *Registry) Session(ctx context.Context, ref string) (*session.Session, error) {
 	s.mutex.Lock()
-	if r, ok := s.sessions[ref]; ok && access.CallerOf(ctx).Sees(r.ID, r.Owner) {
-		s.mutex.Unlock()
-		return r, nil
-	}
+	loaded, ok := s.sessions[ref]
 	s.mutex.Unlock()
+	if ok {
+		if _, allowed := s.reach(access.CallerOf(ctx), loaded.ID, loaded.Owner); allowed {
+			return loaded, nil
+		}
+	}
 	stored, err := s.Find(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -175,13 +182,38 @@ func (s *Registry) refresh(ctx context.Context, r *session.Session) error {
 	return err
 }
 
+// reach is what [access.Caller.Reaches] says of the study.
+func (s *Registry) reach(caller access.Caller, study, owner string) (exists, allowed bool) {
+	return caller.Reaches(study, owner, s.RoleOf(caller, study))
+}
+
+// RoleOf is the role that groups give the caller on the study.
+func (s *Registry) RoleOf(caller access.Caller, study string) access.Role {
+	if caller.Sight != access.Own || s.roles == nil {
+		return access.NoRole
+	}
+	return s.roles(caller.Owner, study)
+}
+
+// Allows reports whether the caller may do what it asks for with the study.
+func (s *Registry) Allows(caller access.Caller, study, owner string) bool {
+	_, allowed := s.reach(caller, study, owner)
+	return allowed
+}
+
 // Find returns the study that the caller means: by its id, by the name of one
 // of its own, or by the reference of any. One that does not exist for the
-// caller is missing in the same words as one that does not exist.
+// caller is missing in the same words as one that does not exist; one on which it has
+// too small a role is forbidden.
 func (s *Registry) Find(ctx context.Context, ref string) (journal.Study, error) {
 	caller := access.CallerOf(ctx)
 	found, err := s.store.Study(ctx, ref)
-	if err == nil && caller.Sees(found.ID, found.Owner) || err != nil && !problem.Is(err, problem.NotFound) {
+	exists, allowed := false, false
+	if err == nil {
+		exists, allowed = s.reach(caller, found.ID, found.Owner)
+	}
+	shared := exists && !caller.Sees(found.ID, found.Owner) && found.ID != ref // by a name, which one of its own may have too
+	if allowed && !shared || err != nil && !problem.Is(err, problem.NotFound) {
 		return found, err
 	}
 	if caller.Owner != "" && !strings.Contains(ref, journal.Separator) {
@@ -190,16 +222,21 @@ func (s *Registry) Find(ctx context.Context, ref string) (journal.Study, error) 
 			return own, missing
 		}
 	}
-	if err == nil {
+	switch {
+	case allowed:
+		return found, nil
+	case exists:
+		err = problem.New(problem.Forbidden, "study %s is %s's, and your role on it is %s: this takes the role %s", found.Definition.Name, cmp.Or(found.Owner, access.Administrators), s.RoleOf(caller, found.ID), caller.Asks)
+	case err == nil:
 		err = access.Deny(problem.New(problem.NotFound, "there is no study %q", ref))
 	}
 	return journal.Study{}, err
 }
 
-// NameFor is what the caller calls the study: its name where all that it sees are its
-// own, else its reference, since several users may have one of that name.
+// NameFor is what the caller calls the study: its name where it is its own, else its
+// reference, since several users may have one of that name.
 func NameFor(study journal.Study, c access.Caller) string {
-	if c.Sight == access.Own {
+	if c.Sight == access.Own && c.Owner == study.Owner {
 		return study.Definition.Name
 	}
 	return study.Reference()

@@ -29,13 +29,14 @@ import (
 	"github.com/tandem-tune/tandem/web/launches"
 	"github.com/tandem-tune/tandem/web/openapi"
 	"github.com/tandem-tune/tandem/web/strict"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 // Config holds what the API is made of.
 type Config struct {
 	// Config is about the requests that are let through. Its Logger is used for all.
 	guard.Config
-	Studies   UseCases
+	Studies   usecases.All
 	Artifacts Artifacts
 	// Healthy returns why nothing can be served any more; nil: all is well.
 	Healthy func() error
@@ -55,7 +56,7 @@ const defaultArtifactLimit = 4 << 30
 // server holds what the handlers need.
 type server struct {
 	*guard.Guard
-	studies       UseCases
+	studies       usecases.All
 	artifacts     Artifacts
 	tokens        auth.Store
 	forecasts     Forecasts

@@ -101,3 +101,12 @@ func (s artifactAPI) getArtifact(ctx context.Context, input *BlobRef) (*huma.Str
 		}
 	}}, nil
 }
+
+// Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.
+type Artifacts interface {
+	// Put stores what it reads. The error is invalid if the bytes have another
+	// hash, exhausted if there are more than limit.
+	Put(ctx context.Context, sha256 string, r io.Reader, limit int64) (bytes int64, err error)
+	// Open returns the bytes and their number; not_found if there are none.
+	Open(sha256 string) (io.ReadCloser, int64, error)
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 func TestBadBodiesAreToldWhatIsWrong(t *testing.T) {
@@ -154,7 +155,7 @@ func TestWrongContentTypeAndPaths(t *testing.T) {
 
 // brittle has use cases that go wrong in ways a caller can do nothing about.
 type brittle struct {
-	api.UseCases
+	usecases.All
 	err error
 }
 

@@ -49,7 +49,7 @@ func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamR
 		header.Set("Content-Type", "text/event-stream")
 		header.Set("X-Accel-Buffering", "no") // a proxy must not gather events
 		w.WriteHeader(http.StatusOK)
-		stream := follower{server: s.server, study: joined, after: after, out: w, connection: http.NewResponseController(w)}
+		stream := follower{server: s.server, study: joined, after: after, foreign: token.Scope == auth.User && owner != token.Name, ref: last.Study, out: w, connection: http.NewResponseController(w)}
 		if err := stream.follow(ctx); ctx.Err() == nil {
 			s.Logger.LogAttrs(ctx, slog.LevelDebug, "event stream ended", slog.String("study", last.Study), slog.Any("error", err))
 		}
@@ -63,6 +63,8 @@ type follower struct {
 	server     *server
 	study      *follow.Broadcast
 	after      int64 // the last sequence that was sent
+	ref        string
+	foreign    bool // a group shows it
 	out        io.Writer
 	connection *http.ResponseController
 }
@@ -89,7 +91,11 @@ func (f *follower) follow(ctx context.Context) error {
 			continue
 		}
 		// What was revoked since the last time is sent nothing more.
-		if err = f.server.Authenticator.Valid(ctx, guard.TokenOf(ctx).ID); err == nil {
+		err = f.server.Authenticator.Valid(ctx, guard.TokenOf(ctx).ID)
+		if err == nil && f.foreign {
+			_, _, err = f.server.studies.Followed(ctx, f.ref)
+		}
+		if err == nil {
 			err = f.send(frames...)
 		}
 	}

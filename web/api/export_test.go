@@ -17,11 +17,12 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 // shown has one study with the trials it is given.
 type shown struct {
-	api.UseCases
+	usecases.All
 	view   protocol.StudyView
 	trials []protocol.RankedTrial
 	fail   bool
@@ -76,7 +77,7 @@ func TestCSVCannotRunInASpreadsheet(t *testing.T) {
 	waiting := protocol.RankedTrial{}
 	waiting.Number, waiting.State = len(trials), trial.Queued
 	trials = append(trials, waiting)
-	show := newStage(t, func(c *api.Config) { c.Studies = useCases(shown{UseCases: c.Studies, view: view, trials: trials}) })
+	show := newStage(t, func(c *api.Config) { c.Studies = useCases(shown{All: c.Studies, view: view, trials: trials}) })
 
 	text, err := show.export("csv")
 	if err != nil {
@@ -115,7 +116,7 @@ func TestATableLabelsEstimatesOfInference(t *testing.T) {
 	one := ranked(0, 1)
 	one.Inference = &trial.InferenceCost{Device: "this-machine", Method: "measured", EnergyMethod: "estimate: 10 W per busy core"}
 	show := newStage(t, func(c *api.Config) {
-		c.Studies = useCases(shown{UseCases: c.Studies, view: view, trials: []protocol.RankedTrial{one, ranked(1, 2)}})
+		c.Studies = useCases(shown{All: c.Studies, view: view, trials: []protocol.RankedTrial{one, ranked(1, 2)}})
 	})
 	text, err := show.export("csv")
 	if err != nil {
@@ -179,12 +180,12 @@ func TestExportThatFailsIsCutShort(t *testing.T) {
 		trials = append(trials, ranked(number, 1))
 	}
 	failing := newStage(t, func(c *api.Config) {
-		c.Studies = useCases(shown{UseCases: c.Studies, view: view, trials: trials, fail: true})
+		c.Studies = useCases(shown{All: c.Studies, view: view, trials: trials, fail: true})
 	})
 	if text, err := failing.export("csv"); err == nil {
 		t.Fatalf("%d bytes passed for the whole", len(text))
 	}
-	whole := newStage(t, func(c *api.Config) { c.Studies = useCases(shown{UseCases: c.Studies, view: view, trials: trials}) })
+	whole := newStage(t, func(c *api.Config) { c.Studies = useCases(shown{All: c.Studies, view: view, trials: trials}) })
 	if text, err := whole.export("csv"); err != nil || strings.Count(text, "\n") != 1501 {
 		t.Fatalf("%d lines: %v", strings.Count(text, "\n"), err)
 	}

@@ -12,7 +12,7 @@ type (
 	trialAPI     struct{ *server } // trials
 	analysisAPI  struct{ *server } // analyses and charts
 	workerAPI    struct{ *server } // workers and their leases
-	sharingAPI   struct{ *server } // quotas, reservations and drains
+	sharingAPI   struct{ *server } // quotas, reservations, drains and groups
 	knowledgeAPI struct{ *server } // ground truth and architectures
 	accessAPI    struct{ *server } // tokens, sessions and links
 	artifactAPI  struct{ *server } // artifacts
@@ -45,6 +45,7 @@ func (r NamedWorkerRef) name() string { return r.Worker }
 func (r ReservationRef) name() string { return r.Reservation }
 func (r tokenRef) name() string       { return r.Token }
 func (r HookRef) name() string        { return r.Hook }
+func (r GroupRef) name() string       { return r.Group }
 func (r BlobRef) name() string        { return r.SHA256 }
 
 // ofNamed makes a handler of a use case that is asked for an object by its name.

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 func TestSameKeyGetsTheSameAnswer(t *testing.T) {
@@ -136,11 +137,11 @@ func TestAttemptsAtOnceGetOneAnswer(t *testing.T) {
 }
 
 // held has a use case that takes a while.
-type held struct{ api.UseCases }
+type held struct{ usecases.All }
 
 func (h held) Pause(ctx context.Context, ref string) (protocol.StudyView, error) {
 	time.Sleep(time.Second)
-	return h.UseCases.Pause(ctx, ref)
+	return h.All.Pause(ctx, ref)
 }
 
 // TestAttemptThatOverlapsWaits sends the second attempt of a call while the

@@ -101,6 +101,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/studies/{study}/extend":                   `{"trials":1}`,
 		"POST /api/v1/studies/{study}/annotate":                 `{"add_tags":["theirs"]}`,
 		"POST /api/v1/studies/{study}/trials/{number}/annotate": `{"add_tags":["theirs"]}`,
+		"PUT /api/v1/studies/{study}/groups":                    `{"groups":[]}`,
 		"POST /api/v1/studies/{study}/links":                    `{"name":"theirs","ttl_seconds":3600}`,
 		"POST /api/v1/workers":                                  encode(protocol.WorkerRegistration{ID: p.worker, Name: "desk", Slots: 1}),
 		"POST /api/v1/workers/{worker}/drain":                   `{"now":true}`,
@@ -130,6 +131,7 @@ var harmless = []string{
 	"POST /api/v1/boards/ask", "POST /api/v1/boards/runs", "GET /api/v1/boards", // of machines, which all who see workers see
 	"GET /api/v1/pool/wanted", "GET /api/v1/pool/forecast", "GET /api/v1/pool/advice", // of one's own, or the administrators'
 	"GET /api/v1/quotas", "GET /api/v1/quotas/{user}", "PUT /api/v1/quotas/{user}", "DELETE /api/v1/quotas/{user}", // the administrators', and one's own
+	"GET /api/v1/groups", "PUT /api/v1/groups/{group}", "DELETE /api/v1/groups/{group}", // TestWhoSharesWithWhichGroup
 	"GET /api/v1/reservations", "POST /api/v1/reservations", "DELETE /api/v1/reservations/{reservation}",
 	"POST /api/v1/hooks", "GET /api/v1/hooks", "DELETE /api/v1/hooks/{hook}", "POST /api/v1/hooks/{hook}/test", // web/hooks looks at them
 	"PUT /api/v1/pool/launchers/{launcher}", "POST /api/v1/pool/launchers/{launcher}/try-again", "GET /api/v1/pool/launches", // TestWhatLaunchersStartIsShown

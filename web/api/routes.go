@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
@@ -93,7 +94,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
 		{"POST", leasePath + "/samples", guard.Runners, 204, guard.Call, "keep-samples", "Keep what was sampled of a trial", handle(s, artifactAPI{s}.keepSamples), nil},
-	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
+	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
 }
 
 // answers are the routes of results of a study.
@@ -149,7 +150,25 @@ var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
+	"set-group": true, "remove-group": true, "share-study": true,
 	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,
+}
+
+// steering names the routes that change a study and are open to its editors.
+var steering = map[string]bool{
+	"enqueue": true, "pause-study": true, "resume-study": true, "stop-study": true, "extend-study": true, "annotate-study": true, "annotate-trial": true,
+}
+
+// role returns what a user needs on a study of somebody else. What is not named here is
+// its owner's.
+func (r route) role() access.Role {
+	switch {
+	case r.access == guard.Guests || r.access == guard.Readers || r.access == guard.Holders || r.id == "preview-study":
+		return access.RoleViewer
+	case steering[r.id]:
+		return access.RoleEditor
+	}
+	return access.RoleOwner
 }
 
 // guarded returns the route as the guard takes it.
@@ -159,7 +178,7 @@ func (r route) guarded() guard.Route {
 		most = maxSignIn
 	}
 	return guard.Route{
-		Method: r.method, Path: r.path, ID: r.id, Access: r.access, Status: r.status, Kind: r.kind, MaxBody: most,
+		Method: r.method, Path: r.path, ID: r.id, Access: r.access, Role: r.role(), Status: r.status, Kind: r.kind, MaxBody: most,
 		Urgent: heartbeat || r.id == "report" || r.id == "finish", Heartbeat: heartbeat,
 		Metrics: r.path == metricsPath, Audited: audited[r.id], Routine: r.routine,
 	}

@@ -74,7 +74,7 @@ func (s accessAPI) seesAlready(ctx context.Context, input *signInInput, token au
 	if err != nil || present.Scope == auth.Link {
 		return false
 	}
-	_, err = s.studies.Study(access.WithCaller(ctx, guard.CallerOf(present)), token.Subject)
+	_, err = s.studies.Study(access.WithCaller(ctx, guard.CallerFor(present, access.RoleViewer)), token.Subject)
 	return err == nil
 }
 

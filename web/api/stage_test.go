@@ -26,6 +26,7 @@ import (
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 // stage is a whole server on a loopback port: real use cases, a store in
@@ -44,21 +45,22 @@ type stage struct {
 
 // useCases are those of a service or of one that stands in for it.
 func useCases[S interface {
-	api.StudyUseCases
-	api.AnalysisUseCases
-	api.TrialUseCases
-	api.ChartUseCases
-	api.WorkerUseCases
-	api.SharingUseCases
-	api.LeaseUseCases
-	api.KnowledgeUseCases
-	api.DatasetUseCases
-	api.BoardUseCases
-	api.Receipts
-}](s S) api.UseCases {
-	return api.UseCases{
-		StudyUseCases: s, AnalysisUseCases: s, TrialUseCases: s, ChartUseCases: s, WorkerUseCases: s,
-		SharingUseCases: s, LeaseUseCases: s, KnowledgeUseCases: s, DatasetUseCases: s, BoardUseCases: s, Receipts: s,
+	usecases.OfStudies
+	usecases.OfAnalyses
+	usecases.OfTrials
+	usecases.OfCharts
+	usecases.OfWorkers
+	usecases.OfSharing
+	usecases.OfGroups
+	usecases.OfLeases
+	usecases.OfKnowledge
+	usecases.OfDatasets
+	usecases.OfBoards
+	usecases.Receipts
+}](s S) usecases.All {
+	return usecases.All{
+		OfStudies: s, OfAnalyses: s, OfTrials: s, OfCharts: s, OfWorkers: s,
+		OfSharing: s, OfGroups: s, OfLeases: s, OfKnowledge: s, OfDatasets: s, OfBoards: s, Receipts: s,
 	}
 }
 

@@ -29,7 +29,6 @@ const (
 
 const (
 	maxName  = 128
-	maxUser  = 64
 	maxToken = 256
 )
 
@@ -82,9 +81,9 @@ func (r Request) check() error {
 	switch {
 	case r.Name == "" || len(r.Name) > maxName:
 		fault("name", r.Name, "must have 1 to 128 bytes: say who or what uses the token")
-	case r.Scope == User && !isUser(r.Name):
+	case r.Scope == User && !access.IsUser(r.Name):
 		fault("name", r.Name, "must name a user: 1 to 64 lower-case letters, digits and . _ -, the first a letter or a digit, and not admin")
-	case r.Scope == Launcher && r.Name != access.AnyUser && !isUser(r.Name):
+	case r.Scope == Launcher && r.Name != access.AnyUser && !access.IsUser(r.Name):
 		fault("name", r.Name, "must name the user whose trials its workers run, or be * for the trials of all users")
 	}
 	if !slices.Contains(Scopes(), r.Scope) || (r.Scope == Enrolment) != (r.Parent != "") {
@@ -110,17 +109,6 @@ func (r Request) check() error {
 		return problem.WithFields("the token is not valid", faults)
 	}
 	return nil
-}
-
-// isUser reports whether the name may be a user's. It stands before the names of
-// studies, and "admin" for the administrators'.
-func isUser(name string) bool {
-	if len(name) > maxUser || name == string(Admin) || strings.ContainsRune("._-", rune(name[0])) {
-		return false
-	}
-	return strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
-	}) < 0
 }
 
 // insert draws the secret, stores its hash with the token and returns it.

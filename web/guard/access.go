@@ -95,6 +95,16 @@ func CallerOf(token auth.Token) access.Caller {
 	return access.Nobody()
 }
 
+// CallerFor returns the caller that asks for what the role allows. Only users have roles:
+// what is theirs, such as their launchers, acts on their own studies.
+func CallerFor(token auth.Token, role access.Role) access.Caller {
+	caller := CallerOf(token)
+	if token.Scope == auth.User {
+		caller.Asks = role
+	}
+	return caller
+}
+
 // Scopes lists the scopes that open the route.
 func (a Access) Scopes() []string {
 	list := []string{}

@@ -225,7 +225,7 @@ func (g *Guard) serveAPI(w http.ResponseWriter, r *http.Request, known *request)
 		return
 	}
 	r.Header.Del("Accept") // every answer has one form: there is nothing to negotiate
-	g.audited(w, r.WithContext(access.WithCaller(r.Context(), CallerOf(known.token))), found)
+	g.audited(w, r.WithContext(access.WithCaller(r.Context(), CallerFor(known.token, found.Role))), found)
 }
 
 // match returns the request's route, as the router will find it; nil for none.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -13,6 +14,8 @@ type Route struct {
 	// ID names the route in the audit log.
 	ID     string
 	Access Access
+	// Role is what a user needs on a study of somebody else.
+	Role   access.Role
 	Status int // of a success
 	Kind   Kind
 	// MaxBody bounds the body of a call, in bytes.

@@ -24,6 +24,7 @@ import (
 	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/hooks"
 	"github.com/tandem-tune/tandem/web/ui"
+	"github.com/tandem-tune/tandem/web/usecases"
 )
 
 // clock is real time, except that a simulation may put it to a moment.
@@ -99,7 +100,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	handler := api.New(api.Config{
-		Studies: api.All(s.studies), Artifacts: artifacts, Forecasts: &s.foreseen, Hooks: s.hooks,
+		Studies: usecases.New(s.studies), Artifacts: artifacts, Forecasts: &s.foreseen, Hooks: s.hooks,
 		Config: guard.Config{Tokens: s.store, UI: pages(), Logger: slog.New(slog.DiscardHandler)},
 	})
 	s.server = httptest.NewUnstartedServer(s.breakable(handler))

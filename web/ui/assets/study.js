@@ -50,12 +50,13 @@ function drawWaits() {
 }
 
 function offerActions() {
-  show(byId("pause"), study.status === "running" && !guest);
-  show(byId("resume"), study.status === "paused" && !guest);
+  const steers = !guest && study.role !== "viewer";
+  show(byId("pause"), study.status === "running" && steers);
+  show(byId("resume"), study.status === "paused" && steers);
   const going = study.status === "running" || study.status === "paused";
-  show(byId("stop"), going && !guest);
-  show(byId("enqueue"), going && !guest);
-  show(byId("extend"), !going && !guest);
+  show(byId("stop"), going && steers);
+  show(byId("enqueue"), going && steers);
+  show(byId("extend"), !going && steers);
 }
 
 async function act(run) {
@@ -111,7 +112,8 @@ function wireActions() {
   byId("copy").href = `/studies/new?from=${encodeURIComponent(referenceOf(study))}`;
   byId("enqueue").addEventListener("click", () => tryOne(null));
   byId("share").addEventListener("click", () => share(path(), study.name));
-  for (const id of ["copy", "share", "delete", "compare-link"]) show(byId(id), !guest);
+  for (const id of ["copy", "compare-link"]) show(byId(id), !guest);
+  for (const id of ["share", "delete"]) show(byId(id), !guest && study.role === undefined); // the owner's
   show(byId("actions"), true);
 }
 

@@ -23,6 +23,7 @@ type createFlags struct {
 	name      string
 	directory string
 	watch     bool
+	groups    []string
 	warm      warmFlags
 }
 
@@ -51,6 +52,7 @@ trusted.`,
 		},
 	}
 	command.Flags().StringVar(&flags.name, "name", "", "name the study so, instead of as the file says")
+	command.Flags().StringSliceVar(&flags.groups, "group", nil, "share it with this group of yours (repeatable)")
 	command.Flags().StringVar(&flags.directory, "directory", "", "where the command starts, on the workers")
 	flags.warm.register(command)
 	command.Flags().BoolVar(&flags.watch, "watch", false, "follow the study until it ends")
@@ -74,6 +76,13 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	view, err := createWarm(ctx, client, def, prior)
 	if err != nil {
 		return err
+	}
+	if len(f.groups) > 0 {
+		shared, err := client.ShareStudy(ctx, view.ID, f.groups...)
+		if err != nil {
+			return fmt.Errorf("study %s (%s) was created, and is not shared ('tandem study share' shares it): %w", format.Plain(view.Name), view.ID, err)
+		}
+		view.Groups = shared.Groups
 	}
 	if !f.JSON {
 		printWarm(out, view)

@@ -1,9 +1,9 @@
-package api
+// Package usecases is what the interface asks of the studies.
+package usecases
 
 import (
 	"context"
 	"encoding/json"
-	"io"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// StudyUseCases create, change and show studies. study.Service has them.
-type StudyUseCases interface {
+// OfStudies create, change and show studies. study.Service has them.
+type OfStudies interface {
 	CreateWarm(ctx context.Context, def definition.Definition, prior []protocol.Observation) (protocol.StudyView, error)
 	Studies(ctx context.Context) ([]protocol.StudyView, error)
 	Study(ctx context.Context, ref string) (protocol.StudyView, error)
@@ -29,8 +29,8 @@ type StudyUseCases interface {
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 }
 
-// AnalysisUseCases analyse the results of a study.
-type AnalysisUseCases interface {
+// OfAnalyses analyse the results of a study.
+type OfAnalyses interface {
 	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
 	Advice(ctx context.Context, ref string) (protocol.Advice, error)
@@ -40,8 +40,8 @@ type AnalysisUseCases interface {
 	EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error)
 }
 
-// TrialUseCases show trials and their history.
-type TrialUseCases interface {
+// OfTrials show trials and their history.
+type OfTrials interface {
 	Trials(ctx context.Context, ref string, query protocol.TrialQuery) (protocol.TrialPage, error)
 	EachTrial(ctx context.Context, ref string, visit func(protocol.RankedTrial) error) error
 	TrialDetail(ctx context.Context, ref string, number int) (protocol.TrialDetail, error)
@@ -53,8 +53,8 @@ type TrialUseCases interface {
 	WaitEvents(ctx context.Context, ref string, after int64) error
 }
 
-// ChartUseCases return the data of charts of a study.
-type ChartUseCases interface {
+// OfCharts return the data of charts of a study.
+type OfCharts interface {
 	Columns(ctx context.Context, ref string, query protocol.ColumnsQuery) (protocol.Columns, error)
 	Curves(ctx context.Context, ref string, query protocol.CurvesQuery) (protocol.Curves, error)
 	Timeline(ctx context.Context, ref string, events int) (protocol.Timeline, error)
@@ -62,8 +62,8 @@ type ChartUseCases interface {
 	Deflation(ctx context.Context, ref string) (protocol.StudyDeflation, error)
 }
 
-// WorkerUseCases register workers, take their heartbeats and show them.
-type WorkerUseCases interface {
+// OfWorkers register workers, take their heartbeats and show them.
+type OfWorkers interface {
 	RegisterWorker(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error)
 	Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error)
 	Excuse(ctx context.Context, worker string)
@@ -75,8 +75,8 @@ type WorkerUseCases interface {
 	Wanted(ctx context.Context) (crew.PoolWanted, error)
 }
 
-// SharingUseCases divide the workers among users.
-type SharingUseCases interface {
+// OfSharing divide the workers among users.
+type OfSharing interface {
 	Quotas(ctx context.Context) ([]protocol.QuotaView, error)
 	Quota(ctx context.Context, user string) (protocol.QuotaView, error)
 	SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error)
@@ -88,8 +88,16 @@ type SharingUseCases interface {
 	Undrain(ctx context.Context, worker string) (protocol.Drained, error)
 }
 
-// LeaseUseCases lease trials to workers and take their results.
-type LeaseUseCases interface {
+// OfGroups keep the groups of users, and share studies with them.
+type OfGroups interface {
+	Groups(ctx context.Context) ([]protocol.UserGroup, error)
+	SetGroup(ctx context.Context, name string, ask protocol.UserGroupRequest) (protocol.UserGroup, error)
+	RemoveGroup(ctx context.Context, name string) error
+	Share(ctx context.Context, ref string, with protocol.Sharing) (protocol.Sharing, error)
+}
+
+// OfLeases lease trials to workers and take their results.
+type OfLeases interface {
 	Lease(ctx context.Context, request protocol.LeaseRequest) (protocol.LeaseReply, error)
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
 	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
@@ -105,9 +113,9 @@ type LeaseUseCases interface {
 	CheckArtifact(ctx context.Context, sha256 string) error
 }
 
-// KnowledgeUseCases show and exchange the ground truth of workloads and the inference
+// OfKnowledge show and exchange the ground truth of workloads and the inference
 // results of architectures.
-type KnowledgeUseCases interface {
+type OfKnowledge interface {
 	GroundTruth(ctx context.Context, machine string) (protocol.GroundTruth, error)
 	GroundTruthMachines(ctx context.Context) ([]protocol.GroundTruthMachine, error)
 	GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error)
@@ -118,8 +126,8 @@ type KnowledgeUseCases interface {
 	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
-// DatasetUseCases keep encrypted data sets.
-type DatasetUseCases interface {
+// OfDatasets keep encrypted data sets.
+type OfDatasets interface {
 	PublishDataset(ctx context.Context, ask protocol.DatasetRequest) (protocol.Dataset, error)
 	Datasets(ctx context.Context) ([]protocol.Dataset, error)
 	DeleteDataset(ctx context.Context, artifact string) error
@@ -127,8 +135,8 @@ type DatasetUseCases interface {
 	CheckDatasets(ctx context.Context, def definition.Definition) error
 }
 
-// BoardUseCases have boards measure models.
-type BoardUseCases interface {
+// OfBoards have boards measure models.
+type OfBoards interface {
 	AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardReply, error)
 	ReportBoard(ctx context.Context, sent emu.BoardRuns) (protocol.ArchitecturesImported, error)
 	Boards(ctx context.Context) (emu.Boards, error)
@@ -141,31 +149,23 @@ type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
 }
 
-// UseCases are all use cases that the handlers call.
-type UseCases struct {
-	StudyUseCases
-	AnalysisUseCases
-	TrialUseCases
-	ChartUseCases
-	WorkerUseCases
-	SharingUseCases
-	LeaseUseCases
-	KnowledgeUseCases
-	DatasetUseCases
-	BoardUseCases
+// All are the use cases that the handlers call.
+type All struct {
+	OfStudies
+	OfAnalyses
+	OfTrials
+	OfCharts
+	OfWorkers
+	OfSharing
+	OfGroups
+	OfLeases
+	OfKnowledge
+	OfDatasets
+	OfBoards
 	Receipts
 }
 
-// All returns the use cases of the service, which has all of them.
-func All(service *study.Service) UseCases {
-	return UseCases{service, service, service, service, service, service, service, service, service, service, service}
-}
-
-// Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.
-type Artifacts interface {
-	// Put stores what it reads. The error is invalid if the bytes have another
-	// hash, exhausted if there are more than limit.
-	Put(ctx context.Context, sha256 string, r io.Reader, limit int64) (bytes int64, err error)
-	// Open returns the bytes and their number; not_found if there are none.
-	Open(sha256 string) (io.ReadCloser, int64, error)
+// New returns the use cases of the service, which has all of them.
+func New(service *study.Service) All {
+	return All{service, service, service, service, service, service, service, service, service, service, service, service}
 }

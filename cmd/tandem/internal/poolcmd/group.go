@@ -1,0 +1,115 @@
+package poolcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// GroupCommand is "tandem group".
+func GroupCommand() *cobra.Command {
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
+		Use:   "group",
+		Short: "Put users into groups that studies are shared with",
+		Long: `Put users into groups that studies are shared with. A viewer sees such a study
+with its checkpoints; an editor also stops, pauses, extends, enqueues and
+annotates. 'tandem study share' shares a study.`,
+	})
+	flags.Add(command)
+	command.AddCommand(groupSetCommand(&flags), term.List[protocol.UserGroup]{
+		Short: "List the groups: a user's own, or all with an admin's token", Example: `  tandem group list`, Key: "groups",
+		Get: (*rest.Client).Groups, Print: printGroups,
+	}.Command(&flags), groupRemoveCommand(&flags))
+	return command
+}
+
+func groupSetCommand(flags *term.Flags) *cobra.Command {
+	var members []string
+	var provided string
+	command := &cobra.Command{
+		Use:   "set GROUP",
+		Short: "Make a group, or replace the one of that name",
+		Example: `  tandem group set ml --member alice:editor --member bob:viewer
+  tandem group set vision --provided viewer`,
+		Args:              term.Arguments(1, "the name of a group"),
+		ValidArgsFunction: completeGroup(&flags.Server),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			ask := protocol.UserGroupRequest{Members: map[string]string{}, Provided: provided}
+			for _, one := range members {
+				user, role, ok := strings.Cut(one, ":")
+				if !ok {
+					return term.Misuse("--member %s: write USER:ROLE, such as alice:editor; roles are viewer and editor", format.Plain(one))
+				}
+				ask.Members[user] = role
+			}
+			group, err := client.SetGroup(ctx, args[0], ask)
+			if err != nil {
+				return err
+			}
+			return term.SayAnswer(out, flags.JSON, group, "Group %s: %s\n", format.Plain(group.Name), shownMembers(group))
+		}),
+	}
+	command.Flags().StringSliceVar(&members, "member", nil, "USER:ROLE, with the role viewer or editor (repeatable)")
+	command.Flags().StringVar(&provided, "provided", "", "role of users whom the identity provider puts into a group of this name: viewer or editor (default none)")
+	term.CompleteFlag(command, "provided", term.Words("viewer", "editor"))
+	return command
+}
+
+// shownMembers are the members of a group in words.
+func shownMembers(group protocol.UserGroup) string {
+	var parts []string
+	for _, user := range slices.Sorted(maps.Keys(group.Members)) {
+		parts = append(parts, format.Plain(user)+" ("+group.Members[user]+")")
+	}
+	if group.Provided != "" {
+		parts = append(parts, "the identity provider's ("+group.Provided+")")
+	}
+	if len(parts) == 0 {
+		return "no members"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func printGroups(out io.Writer, groups []protocol.UserGroup) error {
+	if len(groups) == 0 {
+		_, err := fmt.Fprintln(out, "There are no groups, or you are in none")
+		return err
+	}
+	rows := make([][]string, 0, len(groups))
+	for _, one := range groups {
+		rows = append(rows, []string{format.Plain(one.Name), shownMembers(one)})
+	}
+	return term.Table(out, []string{"GROUP", "MEMBERS"}, rows)
+}
+
+func groupRemoveCommand(flags *term.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove GROUP",
+		Short:             "Remove a group; what was shared with it is so no longer",
+		Example:           `  tandem group remove ml`,
+		Args:              term.Arguments(1, "the name of a group"),
+		ValidArgsFunction: completeGroup(&flags.Server),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			if err := client.RemoveGroup(ctx, args[0]); err != nil {
+				return err
+			}
+			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "Group %s was removed\n", format.Plain(args[0]))
+		}),
+	}
+}
+
+// completeGroup offers the groups.
+func completeGroup(server *term.Connection) term.Completion {
+	return term.CompleteOne(server, (*rest.Client).Groups, func(one protocol.UserGroup) string { return one.Name })
+}
