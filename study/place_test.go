@@ -341,6 +341,43 @@ func TestWhatWasLearnedOfMachinesIsStored(t *testing.T) {
 	})(t)
 }
 
+// TestTheNextStudyOfACommandKnowsTheMachines before it has trained anything. One of
+// another command does not.
+func TestTheNextStudyOfACommandKnowsTheMachines(t *testing.T) {
+	for name, test := range map[string]struct {
+		command string
+		energy  float64
+		basis   trial.Basis
+		want    breed
+	}{
+		"for energy": {"train", 1, trial.EarlierEpochs, frugal}, "for time": {"train", 0, trial.EarlierEpochs, swift},
+		"another command": {"other", 1, trial.Unknown, breed{}},
+	} {
+		in(func(t *testing.T, w *world) {
+			c := newCrew(w)
+			defer c.dismiss()
+			c.enrol(c.ctx, "swift-1-x", swift, false)
+			c.enrol(c.ctx, "frugal-1", frugal, false)
+			c.until(w.halving("first", 0).ID)
+			time.Sleep(time.Minute)
+			next := w.create("name: example", fmt.Sprintf("name: next\nplacement: {energy: %g}", test.energy), "command: [train]", "command: ["+test.command+"]", "trials: 27", "trials: 1")
+			time.Sleep(100 * time.Millisecond)
+			placed := w.trial(trial.ID(next.ID + "-0")).Placement
+			if placed == nil || len(placed.Options) != 2 {
+				t.Fatalf("%s: %+v", name, placed)
+			}
+			for _, one := range placed.Options {
+				if one.Basis != test.basis || (one.Epoch != nil) != (test.basis == trial.EarlierEpochs) {
+					t.Errorf("%s: %+v", name, one)
+				}
+			}
+			if test.basis == trial.EarlierEpochs && (placed.Machine != test.want.kind() || !strings.Contains(placed.Why, "from an earlier study of this command")) {
+				t.Errorf("%s: %s", name, placed.Why)
+			}
+		})(t)
+	}
+}
+
 // TestWithoutMetersTimeDecides, and it is said.
 func TestWithoutMetersTimeDecides(t *testing.T) {
 	in(func(t *testing.T, w *world) {

@@ -16,6 +16,8 @@ type Basis string
 const (
 	// OwnEpochs: epochs of the same study on machines of that type.
 	OwnEpochs Basis = "epochs"
+	// EarlierEpochs: epochs of an earlier study of the same owner and command there.
+	EarlierEpochs Basis = "earlier"
 	// ProbesOnly: epochs of the study elsewhere, and what known workloads took on
 	// both types of machine.
 	ProbesOnly Basis = "probes"
@@ -33,7 +35,7 @@ type PlacementOption struct {
 	Score Float `json:"score" minimum:"0" maximum:"1"`
 	// Epoch is what an epoch should take there; nil where nothing is known.
 	Epoch *Estimate `json:"epoch,omitempty" doc:"what an epoch should take there"`
-	Basis Basis     `json:"basis" enum:"epochs,probes,none" doc:"source of the estimate: the study's own epochs there, probes of the machines, or nothing"`
+	Basis Basis     `json:"basis" enum:"epochs,earlier,probes,none" doc:"source of the estimate: the study's own epochs there, those of an earlier study of its command, probes of the machines, or nothing"`
 	// Estimated says that the joules it stands on were estimates themselves.
 	Estimated bool `json:"estimated,omitempty" doc:"the joules that were learned from were estimates"`
 }

@@ -80,7 +80,7 @@ type PoolModel struct {
 	Study   string      `json:"study"`
 	StudyID string      `json:"study_id"`
 	Machine string      `json:"machine" doc:"type of machine"`
-	Basis   trial.Basis `json:"basis" enum:"epochs,probes,none"`
+	Basis   trial.Basis `json:"basis" enum:"epochs,earlier,probes,none"`
 	// Epochs is how many epochs were seen, Learned how many of them taught anything.
 	Epochs  int `json:"epochs"`
 	Learned int `json:"learned" doc:"epochs that were not predicted well, and so were learned from"`

@@ -5,6 +5,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
@@ -200,13 +202,42 @@ func (r *Session) Costs(ctx context.Context) *costmodel.Model {
 	if r.costs != nil {
 		return r.costs
 	}
-	made, err := costmodel.Recall(r.Study.Definition.Space, r.Trials, func(id trial.ID) ([]trial.Report, error) { return r.options.Store.Reports(ctx, id) })
-	if err != nil { // it is tried again the next time
+	read := func(id trial.ID) ([]trial.Report, error) { return r.options.Store.Reports(ctx, id) }
+	earlier, failed := r.earlierCosts(ctx, read)
+	made, err := costmodel.Recall(r.Study.Definition.Space, earlier, r.Trials, read)
+	if err = cmp.Or(err, failed); err != nil { // it is tried again the next time
 		r.options.Logger.Warn("placement goes on without what was stored", "study", r.Study.Definition.Name, "error", err)
 		return made
 	}
 	r.costs = made
 	return made
+}
+
+// mostEarlier is how many studies of the same script are looked at for one that trained.
+const mostEarlier = 3
+
+// earlierCosts is the cost model of the newest other study of the same script that has
+// trained, as the ground truth tells scripts apart; nil where there is none.
+func (r *Session) earlierCosts(ctx context.Context, read func(trial.ID) ([]trial.Report, error)) (*costmodel.Model, error) {
+	script := func(of journal.Study) string {
+		return groundtruth.ScriptKey(of.Owner, of.Definition.Command, of.Definition.Directory)
+	}
+	studies, err := r.options.Store.Studies(ctx)
+	left := mostEarlier
+	for _, one := range studies {
+		if one.ID == r.ID || left == 0 || len(one.Definition.Command) == 0 || script(one) != script(r.Study) {
+			continue
+		}
+		left--
+		trials, err := r.options.Store.Trials(ctx, one.ID)
+		if err != nil {
+			return nil, err
+		}
+		if made, err := costmodel.Recall(r.Study.Definition.Space, nil, trials, read); err != nil || made.Knows() {
+			return made, err
+		}
+	}
+	return nil, err
 }
 
 // Wanting reports whether the study has work for workers and may have one more of

@@ -120,11 +120,15 @@ func why(p trial.Assignment) string {
 		case one.Epoch == nil:
 			others = append(others, one.Machine+" (nothing is known of it yet)")
 		default:
-			others = append(others, fmt.Sprintf("%s (score %.2f: %s)", one.Machine, float64(one.Score), amountsOf(*one.Epoch)))
+			others = append(others, fmt.Sprintf("%s (score %.2f: %s)", one.Machine, float64(one.Score), metered(one)))
 		}
 	}
-	text := fmt.Sprintf("placed on %s with score %.2f at H=%g: an epoch should take %s (an estimate); compared with %s",
-		p.Machine, float64(here.Score), p.Energy, amountsOf(*here.Epoch), strings.Join(others, ", "))
+	basis := "an estimate"
+	if here.Basis == trial.EarlierEpochs {
+		basis = "an estimate from an earlier study of this command"
+	}
+	text := fmt.Sprintf("placed on %s with score %.2f at H=%g: an epoch should take %s (%s); compared with %s",
+		p.Machine, float64(here.Score), p.Energy, metered(here), basis, strings.Join(others, ", "))
 	if p.ByTime {
 		text += "; by time alone, as energy is not known of all"
 	}
@@ -137,4 +141,12 @@ func amountsOf(e trial.Estimate) string {
 		return fmt.Sprintf("%.3g s", float64(e.Seconds))
 	}
 	return fmt.Sprintf("%.3g s and %.3g J", float64(e.Seconds), float64(e.Joules))
+}
+
+// metered says the amounts of a type, and where its joules come from no meter.
+func metered(o trial.PlacementOption) string {
+	if o.Estimated && o.Epoch.Joules > 0 {
+		return amountsOf(*o.Epoch) + " that were not metered"
+	}
+	return amountsOf(*o.Epoch)
 }

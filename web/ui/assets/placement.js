@@ -4,7 +4,7 @@ import { byId, fillRows, make, setText, show } from "./dom.js";
 import { company, expectedPart, seenPart } from "./gpu-share.js";
 import { count, duration, energy, joules, moment, nothing, number, parameter, several, share } from "./format.js";
 
-const bases = { epochs: "its epochs there", probes: "its epochs elsewhere, and probes", none: "nothing yet" };
+const bases = { epochs: "its epochs there", earlier: "an earlier study of its command", probes: "its epochs elsewhere, and probes", none: "nothing yet" };
 
 /** Seconds and joules; those that are not known are left out. */
 const amounts = (one) => (one.joules ? `${duration(one.seconds)}, ${joules(one.joules)}` : duration(one.seconds));

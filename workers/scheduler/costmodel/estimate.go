@@ -22,10 +22,16 @@ type Estimate struct {
 func (e Estimate) Known() bool { return e.Basis != trial.Unknown && e.Basis != "" }
 
 // Estimate is what an epoch of the encoded configuration should take on the type: by the
-// study's own epochs there, else by its epochs elsewhere and the probes of both types.
+// study's own epochs there, else by an earlier study's there, else by its epochs elsewhere
+// and the probes of both types. The earlier study goes first where it was better on epochs
+// that neither had learned from.
 func (m *Model) Estimate(encoded []float64, fraction float64, machine string, probes map[string][]placement.Probe) Estimate {
-	if p, known := m.own(encoded, fraction, machine); known {
+	p, known := m.own(encoded, fraction, machine)
+	if j := m.judged[machine]; known && (j.epochs < leastJudged || j.own <= j.earlier) {
 		return Estimate{p, trial.OwnEpochs, m.estimated[machine]}
+	}
+	if p, some := m.before(encoded, fraction, machine, known); some {
+		return Estimate{p, trial.EarlierEpochs, m.earlier.estimated[machine]}
 	}
 	for _, other := range slices.Sorted(maps.Keys(m.usual)) {
 		ratio, comparable := placement.Ratio(probes[other], probes[machine])
@@ -37,6 +43,26 @@ func (m *Model) Estimate(encoded []float64, fraction float64, machine string, pr
 		}
 	}
 	return Estimate{Basis: trial.Unknown}
+}
+
+// before is what the earlier study says of the type. Where the study has run elsewhere
+// only, that is corrected by how it differed from the earlier one there.
+func (m *Model) before(encoded []float64, fraction float64, machine string, here bool) (placement.Prediction, bool) {
+	if m.earlier == nil {
+		return placement.Prediction{}, false
+	}
+	said, known := m.earlier.own(encoded, fraction, machine)
+	if !known || here {
+		return said, known
+	}
+	for _, other := range slices.Sorted(maps.Keys(m.usual)) {
+		own, _ := m.own(encoded, fraction, other)
+		if there, too := m.earlier.own(encoded, fraction, other); too {
+			ratio := own.Seconds / there.Seconds
+			return said.Times(placement.Prediction{Seconds: ratio, Joules: ratio}), true
+		}
+	}
+	return said, true
 }
 
 func (m *Model) own(encoded []float64, fraction float64, machine string) (placement.Prediction, bool) {
@@ -72,8 +98,11 @@ func (m *Model) Each(encoded []float64, fraction float64, of Types) map[string]E
 }
 
 // Typical is the estimate on each of the types of a configuration that is the mean of
-// those that were trained.
+// those that were trained, in an earlier study where none was yet.
 func (m *Model) Typical(fraction float64, of Types) map[string]Estimate {
+	if m.typical == nil && m.earlier != nil {
+		return m.Each(m.earlier.typical, fraction, of)
+	}
 	return m.Each(m.typical, fraction, of)
 }
 

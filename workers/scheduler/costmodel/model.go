@@ -17,6 +17,10 @@ import (
 type Model struct {
 	cube   *space.Cube
 	models *placement.Models
+	// earlier has learned from an earlier study of the same command; nil where there is
+	// none. judged is how good it and the own models were, by type of machine.
+	earlier *Model
+	judged  map[string]judged
 	// usual is what a type's newest epochs had beside their configuration, and
 	// estimated of which types the joules were estimates.
 	usual     map[string]circumstances
@@ -50,13 +54,26 @@ const (
 	usualSetup = 5
 	// recalled is how many trials of a stored study are learned from again.
 	recalled = 64
+	// leastJudged is on how many epochs an earlier study must have been better than the
+	// own ones, before these give way to it.
+	leastJudged = 3
 )
+
+// judged are the errors of the logarithm of the seconds of epochs that both the own
+// models and the earlier study predicted before they were learned from.
+type judged struct {
+	own, earlier float64
+	epochs       int
+}
+
+// Knows reports whether the model has learned of any machine.
+func (m *Model) Knows() bool { return len(m.usual) > 0 }
 
 // New returns a model that knows nothing yet, for configurations of the space.
 func New(of space.Space) *Model {
 	return &Model{
 		cube: of.Cube(), models: placement.NewModels(placement.ModelSettings{}), usual: map[string]circumstances{},
-		estimated: map[string]bool{}, leases: map[int]trial.LeaseEpoch{},
+		estimated: map[string]bool{}, leases: map[int]trial.LeaseEpoch{}, judged: map[string]judged{},
 	}
 }
 
@@ -125,6 +142,7 @@ func (m *Model) Learn(t trial.Trial, report trial.Report) {
 	encoded := m.Encode(t.Configuration)
 	in := circumstances{threads: threadsOf(report.System), colocated: float64(report.Neighbours)}
 	one := placement.Observation{Type: report.Machine, Features: features(encoded, fraction, in, first && report.SetupSeconds == 0), Took: took}
+	m.judge(one)
 	if _, err := m.models.Observe(one); err != nil {
 		return // what cannot have been
 	}
@@ -141,6 +159,22 @@ func (m *Model) Learn(t trial.Trial, report trial.Report) {
 	}
 }
 
+// judge compares what the own models and the earlier study say of an epoch that neither
+// has learned from.
+func (m *Model) judge(one placement.Observation) {
+	if m.earlier == nil {
+		return
+	}
+	task := placement.Task{Features: one.Features}
+	own, known := m.models.Predict(one.Type, task)
+	earlier, too := m.earlier.models.Predict(one.Type, task)
+	if known && too {
+		j := m.judged[one.Type]
+		off := func(p placement.Prediction) float64 { return math.Abs(math.Log(p.Seconds / one.Took.Seconds)) }
+		m.judged[one.Type] = judged{j.own + off(own), j.earlier + off(earlier), j.epochs + 1}
+	}
+}
+
 // mean is the running mean with one more value; the value itself if it is the
 // first.
 func mean(before, now float64, first bool) float64 {
@@ -150,10 +184,15 @@ func mean(before, now float64, first bool) float64 {
 	return (1-newest)*before + newest*now
 }
 
-// Recall returns a model that has learned from the newest trials of a stored study. If
-// their reports cannot be read, it returns the error and a model that knows nothing.
-func Recall(of space.Space, trials []trial.Trial, read func(trial.ID) ([]trial.Report, error)) (*Model, error) {
+// Recall returns a model that has learned from the newest trials of a stored study. Where
+// these taught nothing, or less, it goes by an earlier study of the same command; nil:
+// there is none. If their reports cannot be read, it returns the error and a model that
+// has learned nothing from them.
+func Recall(of space.Space, earlier *Model, trials []trial.Trial, read func(trial.ID) ([]trial.Report, error)) (*Model, error) {
 	m := New(of)
+	if m.earlier = earlier; earlier != nil {
+		m.setup = earlier.setup
+	}
 	type epoch struct {
 		of     trial.Trial
 		report trial.Report

@@ -26,11 +26,11 @@ func taught(t *testing.T) (*costmodel.Model, []trial.Trial) {
 	read := func(trial.ID) ([]trial.Report, error) {
 		return []trial.Report{{Epoch: 1, LeaseEpoch: 1, Seconds: 2, Machine: "known"}}, nil
 	}
-	m, err := costmodel.Recall(def.Space, trials, read)
+	m, err := costmodel.Recall(def.Space, nil, trials, read)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if none, err := costmodel.Recall(def.Space, trials, func(trial.ID) ([]trial.Report, error) { return nil, errors.New("no") }); err == nil || none == nil {
+	if none, err := costmodel.Recall(def.Space, nil, trials, func(trial.ID) ([]trial.Report, error) { return nil, errors.New("no") }); err == nil || none == nil {
 		t.Error("reports that cannot be read are no error, or leave no model")
 	}
 	return m, trials
@@ -78,5 +78,53 @@ func TestEstimatesAreMadeAnewAfterAnEpoch(t *testing.T) {
 	trials[0].Checkpoint = &trial.Checkpoint{Bytes: 200e6}
 	if cost := m.Moving(trials[0], costmodel.Estimate{}); cost.Seconds < 10 || cost.Joules != 0 {
 		t.Errorf("to carry 200 MB over costs %+v", cost)
+	}
+}
+
+// TestAnEarlierStudyServesUntilOwnEpochsAreBetter, and where it stays better. What it says
+// of a type on which the study has not run is corrected by how they differ elsewhere.
+func TestAnEarlierStudyServesUntilOwnEpochsAreBetter(t *testing.T) {
+	def, err := studyfile.Parse([]byte("name: example\ncommand: [train]\nobjective: {metric: accuracy, direction: maximize}\nspace: {x: {type: float, low: 0, high: 1}}\n"), studyfile.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(i int) trial.Trial {
+		return trial.Trial{Number: i, Epochs: 1, Budget: def.Budget.Ladder()[0].Budget, Configuration: space.Configuration{"x": space.Float(float64(i%8) / 8)}}
+	}
+	law := func(i int) float64 { return math.Exp(float64(i % 8)) } // a configuration changes what an epoch takes
+	earlier := costmodel.New(def.Space)
+	for i := range 16 {
+		for _, machine := range []string{"here", "there"} {
+			earlier.Learn(at(i), trial.Report{Epoch: 1, LeaseEpoch: 1, Seconds: trial.Float(law(i)), Machine: machine})
+		}
+	}
+	fresh := func(factor float64, epochs int) *costmodel.Model {
+		m, err := costmodel.Recall(def.Space, earlier, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range epochs {
+			m.Learn(at(i), trial.Report{Epoch: 1, LeaseEpoch: 1, Seconds: trial.Float(factor * law(i)), Machine: "here"})
+		}
+		return m
+	}
+	for name, test := range map[string]struct {
+		model       *costmodel.Model
+		here, there trial.Basis
+		ratio       float64 // of what is told of the other machine to what the earlier study took
+	}{
+		"nothing yet":           {fresh(1, 0), trial.EarlierEpochs, trial.EarlierEpochs, 1},
+		"the same":              {fresh(1, 5), trial.EarlierEpochs, trial.EarlierEpochs, 1},
+		"slower by a thousand":  {fresh(1000, 16), trial.OwnEpochs, trial.EarlierEpochs, 1000},
+		"too few to be a judge": {fresh(1, 3), trial.OwnEpochs, trial.EarlierEpochs, 1},
+	} {
+		encoded, fraction := test.model.Encode(at(4).Configuration), at(4).Budget.DataFraction
+		here, there := test.model.Estimate(encoded, fraction, "here", nil), test.model.Estimate(encoded, fraction, "there", nil)
+		if here.Basis != test.here || there.Basis != test.there || !(there.Seconds > test.ratio*law(4)/4 && there.Seconds < test.ratio*law(4)*4) {
+			t.Errorf("%s: %+v here, %+v there, which took %g before", name, here, there, law(4))
+		}
+	}
+	if one := fresh(1, 0).Typical(1, costmodel.TypesOf([]string{"there", "unknown"}, nil, 0)); one["there"].Basis != trial.EarlierEpochs || one["unknown"].Known() {
+		t.Errorf("%+v", one)
 	}
 }

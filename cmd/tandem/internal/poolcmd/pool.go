@@ -164,7 +164,7 @@ func printPoolModels(out io.Writer, pool protocol.Pool) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	basis := map[trial.Basis]string{trial.OwnEpochs: "its epochs there", trial.ProbesOnly: "its epochs elsewhere, and probes", trial.Unknown: "nothing yet"}
+	basis := map[trial.Basis]string{trial.OwnEpochs: "its epochs there", trial.EarlierEpochs: "an earlier study of its command", trial.ProbesOnly: "its epochs elsewhere, and probes", trial.Unknown: "nothing yet"}
 	percent := func(value *trial.Float, estimated bool) string {
 		if value == nil {
 			return "-"
