@@ -78,7 +78,7 @@ func TestSlurmRunsStudies(t *testing.T) {
 		at.must("study", "create", write(name+".yaml", fmt.Sprintf(clusterStudy, place, name, more)))
 	}
 	jobs := func(states string) []string {
-		return strings.Fields(slurm.Run("squeue", "--noheader", "--array", "--format=%i", "--states="+states))
+		return slices.Sorted(strings.FieldsSeq(slurm.Run("squeue", "--noheader", "--array", "--format=%i", "--states="+states))) // it has an order of its own
 	}
 	leased := func(name string) (hosts []string) {
 		for _, worker := range read[[]protocol.Worker](t, at.must("workers", "--json")) {
