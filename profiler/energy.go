@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// The model behind an estimate, unless the worker's owner says otherwise: what
-// a busy core adds and what a core costs at rest. They are round numbers for a
-// server core of the last decade, taken from no measurement of this machine; a
-// real one may differ by a factor of three. Use them to compare trials, not to
-// pay bills.
+// The model behind an estimate, unless the worker's owner says otherwise or the processor
+// is known ([processors]): what a busy core adds and what a core costs at rest. They are
+// round numbers, taken from no measurement; a real core may differ by a factor of three to
+// six. Use them to compare trials, not to pay bills.
 const (
 	DefaultWattsPerCore     = 10.0
 	DefaultIdleWattsPerCore = 1.0
@@ -85,11 +84,14 @@ type Meter struct {
 
 // OpenMeter finds the best sources of this machine. Without any it estimates.
 func OpenMeter(options MeterOptions) *Meter {
-	if options.Origin == "" && (options.WattsPerCore > 0 || options.IdleWattsPerCore > 0) {
-		options.Origin = "as its owner says"
+	switch busy, rest, origin := AssumedWatts(options.Root); {
+	case options.WattsPerCore > 0 || options.IdleWattsPerCore > 0:
+		options.Origin = cmp.Or(options.Origin, "as its owner says")
+		options.WattsPerCore = cmp.Or(max(options.WattsPerCore, 0), DefaultWattsPerCore)
+		options.IdleWattsPerCore = cmp.Or(max(options.IdleWattsPerCore, 0), DefaultIdleWattsPerCore)
+	default:
+		options.WattsPerCore, options.IdleWattsPerCore, options.Origin = busy, rest, origin
 	}
-	options.WattsPerCore = cmp.Or(max(options.WattsPerCore, 0), DefaultWattsPerCore)
-	options.IdleWattsPerCore = cmp.Or(max(options.IdleWattsPerCore, 0), DefaultIdleWattsPerCore)
 	options.Cores = cmp.Or(max(options.Cores, 0), runtime.NumCPU())
 	options.Slots = cmp.Or(max(options.Slots, 0), 1)
 	m := &Meter{options: options, host: proc.NewHost(options.Root), restAt: time.Now()}

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -154,6 +155,30 @@ func TestEstimate(t *testing.T) {
 				t.Errorf("the meter announces %q", meter.Method())
 			}
 		})
+	}
+}
+
+// A processor that is known has its own watts; all others have the round numbers.
+func TestKnownProcessorsHaveTheirOwnWatts(t *testing.T) {
+	const unknown = "estimate: 10 W per busy core, 1 W per core at rest"
+	info := func(vendor string, family, model, stepping int, name string) string {
+		return fmt.Sprintf("processor\t: 0\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: %s\nstepping\t: %d\n\nprocessor\t: 1\nmodel\t: 0\n", vendor, family, model, name, stepping)
+	}
+	for content, want := range map[string]string{
+		info("AuthenticAMD", 23, 49, 0, "AMD EPYC 7B12"):                   "estimate: 1.22 W per busy core, 0.47 W per core at rest, as servers with AMD EPYC 7002 take on average",
+		info("GenuineIntel", 6, 85, 4, "Intel(R) Xeon(R) Platinum 8175M"):  "estimate: 3.49 W per busy core, 0.61 W per core at rest, as servers with Intel Skylake take on average",
+		info("GenuineIntel", 6, 85, 7, "Intel(R) Xeon(R) CPU @ 2.50GHz"):   "estimate: 3.37 W per busy core, 0.69 W per core at rest, as servers with Intel Cascade Lake take on average",
+		info("GenuineIntel", 6, 85, 11, "Intel(R) Xeon(R) Platinum 8380H"): unknown,
+		info("AuthenticAMD", 25, 1, 1, "AMD Ryzen Threadripper PRO"):       unknown,
+		info("GenuineIntel", 6, 167, 1, "Intel(R) Xeon(R) Processor"):      unknown,
+		"model name\t: of a board\n":                                       unknown,
+		"processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n":     unknown,
+	} {
+		meter := OpenMeter(MeterOptions{Root: proctest.Write(t, map[string]string{"proc/cpuinfo": content})})
+		if got := strings.Split(meter.Method(), " (CPU)")[0]; got != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", content, got, want)
+		}
+		meter.Close()
 	}
 }
 

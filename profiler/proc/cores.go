@@ -96,16 +96,20 @@ func Governor(h Host, cores []int) string {
 
 // CPUModel is the first model name of /proc/cpuinfo; empty on processors that
 // give none, such as many ARM ones.
-func CPUModel(h Host) string {
+func CPUModel(h Host) string { return CPUInfo(h)["model name"] }
+
+// CPUInfo is what /proc/cpuinfo says of the first processor; nil where it cannot be read.
+func CPUInfo(h Host) map[string]string {
 	content, err := h.Text("proc/cpuinfo")
 	if err != nil {
-		return ""
+		return nil
 	}
+	info := map[string]string{}
 	for line := range strings.SplitSeq(content, "\n") {
 		name, value, found := strings.Cut(line, ":")
-		if found && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+		if name = strings.TrimSpace(name); found && info[name] == "" {
+			info[name] = strings.TrimSpace(value)
 		}
 	}
-	return ""
+	return info
 }

@@ -101,7 +101,8 @@ func readPower(ctx context.Context, meter *power.Meter, cores int, span time.Dur
 
 // keepCalibration fits, keeps and tells.
 func keepCalibration(readings []power.Reading, meter, path, machine string, out io.Writer) error {
-	before := power.Model{WattsPerCore: profiler.DefaultWattsPerCore, IdleWattsPerCore: profiler.DefaultIdleWattsPerCore}
+	var before power.Model
+	before.WattsPerCore, before.IdleWattsPerCore, _ = profiler.AssumedWatts("/")
 	known, err := power.Calibrations(path)
 	if err != nil {
 		return err
