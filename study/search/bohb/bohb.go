@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 
-	"github.com/tandem-tune/tandem/study/correlation"
 	"github.com/tandem-tune/tandem/study/search/kde"
 	"github.com/tandem-tune/tandem/study/search/ladder"
 	"github.com/tandem-tune/tandem/study/search/propose"
@@ -33,14 +30,12 @@ type BOHB struct {
 	// even gives the share that no model chooses: points of a Sobol sequence,
 	// which cover the space more evenly than as many uniform draws. It is nil
 	// where the space has too many parameters for that.
-	even                 propose.Proposer
-	model                Model
-	rung, size           int         // what the model was fitted to; size 0: nothing yet
-	failed               int         // what had no value at lower rungs then
-	below                bool        // the bad density has that too
-	points               [][]float64 // a buffer
-	testedAt, testedWith int
-	passes               bool
+	even       propose.Proposer
+	model      Model
+	rung, size int         // what the model was fitted to; size 0: nothing yet
+	failed     int         // what had no value at lower rungs then
+	below      bool        // the bad density has that too
+	points     [][]float64 // a buffer
 }
 
 // Model is a pair of densities, with that of pending trials.
@@ -69,9 +64,6 @@ func (b *BOHB) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) 
 		return propose.Uniform(h, r, "drawn uniformly, as a fixed share of the trials is")
 	}
 	at := modelled(h)
-	if os.Getenv("TANDEM_TRY") != "" && b.even != nil && (at < 0 || !b.ranks(h, at)) {
-		return b.even.Propose(h, r)
-	}
 	if at < 0 {
 		reason := fmt.Sprintf("drawn uniformly: a model needs %d trials with a result at one rung", LeastObservations(h))
 		return propose.Uniform(h, r, reason)
@@ -97,51 +89,6 @@ func modelled(h *ladder.History) int {
 		}
 	}
 	return -1
-}
-
-// ranks reports whether a model of a part of the rung's outcomes ranks the others better
-// than chance, by cross-validation.
-func (b *BOHB) ranks(h *ladder.History, at int) bool {
-	entries := h.Rungs[at].Entries
-	n := len(entries)
-	if b.testedAt == at && n < b.testedWith+max(1, b.testedWith/10) && n >= b.testedWith {
-		return b.passes
-	}
-	use := ladder.SpreadOut(entries, kde.MaxObservations)
-	n = len(use)
-	const folds = 5
-	ours, theirs := make([]float64, n), make([]float64, n)
-	var m Model
-	for f := range folds {
-		var rest []ladder.Entry
-		usable := 0
-		for i, e := range use {
-			if i%folds != f {
-				rest = append(rest, e)
-				if !math.IsInf(e.Score, -1) {
-					usable++
-				}
-			}
-		}
-		least := len(h.Cube.Dimensions()) + 1
-		k := len(rest)
-		good := max(least, k*GoodPercent/100)
-		bad := max(least, k-good)
-		m.Good.Fit(h.Cube.Dimensions(), b.gather(h, rest[:min(good, usable, k)]))
-		m.Bad.Fit(h.Cube.Dimensions(), b.gather(h, rest[max(0, k-bad):]))
-		for i, e := range use {
-			if i%folds == f {
-				ours[i], theirs[i] = -float64(i), m.Ratio(h.Points[e.Trial])
-			}
-		}
-	}
-	rho := correlation.Spearman(ours, theirs)
-	level := 1.64
-	if v, err := strconv.ParseFloat(os.Getenv("TANDEM_TRY"), 64); err == nil {
-		level = v
-	}
-	b.testedAt, b.testedWith, b.passes = at, len(entries), rho*math.Sqrt(float64(n)) >= level
-	return b.passes
 }
 
 // fit brings the model up to the rung's data and to the trials now pending.
