@@ -51,6 +51,7 @@ type Meter struct {
 //	hwmon              the sensors of the kernel that have a power input
 //	hwmon:NAME         those of the chips with the name
 //	command:PROGRAM …  a program that prints the machine's watts, a number a line, at least every 30 s
+//	http://…#FIELD     a smart plug, or https a management controller, that answers with JSON
 //
 // The program is started without a shell, with its arguments split at spaces. Open
 // returns when the first reading has come. Root is prefixed to the paths of the
@@ -62,8 +63,10 @@ func Open(source Source, root string) (*Meter, error) {
 		return openSensors(root, rest)
 	case kind == "command" && strings.TrimSpace(rest) != "":
 		return openCommand(strings.Fields(rest))
+	case kind == "http" || kind == "https":
+		return openWeb(string(source))
 	}
-	return nil, fmt.Errorf("meter %q: must be hwmon, hwmon:NAME, or command:PROGRAM with its arguments", source)
+	return nil, fmt.Errorf("meter %q: must be hwmon, hwmon:NAME, command:PROGRAM with its arguments, or http://HOST/PATH#FIELD", source)
 }
 
 // Name says in a word or two which meter it is.
@@ -143,14 +146,33 @@ func openSensors(root, name string) (*Meter, error) {
 		return nil, fmt.Errorf("meter %s: no sensor in /sys/class/hwmon has a power input", strings.TrimSuffix("hwmon:"+name, ":"))
 	}
 	slices.Sort(names)
-	watts, err := found.watts()
+	return polled("hwmon "+strings.Join(slices.Compact(names), "+"), found.watts)
+}
+
+// polled is a meter that is asked for its watts once a second. One that does not answer for
+// a while is silent.
+func polled(name string, ask func() (float64, error)) (*Meter, error) {
+	watts, err := ask()
 	if err != nil {
 		return nil, err
 	}
 	stop := make(chan struct{})
-	m := &Meter{name: "hwmon " + strings.Join(slices.Compact(names), "+"), close: sync.OnceFunc(func() { close(stop) })}
+	m := &Meter{name: name, close: sync.OnceFunc(func() { close(stop) })}
 	m.read(watts, time.Now())
-	go m.poll(found, stop)
+	go func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				if watts, err := ask(); err == nil {
+					m.read(watts, time.Now())
+				}
+			}
+		}
+	}()
 	return m, nil
 }
 
@@ -167,23 +189,6 @@ func (s sensors) watts() (sum float64, err error) {
 		sum += micro / 1e6
 	}
 	return sum, valid(sum)
-}
-
-// poll reads the sensors until it is stopped. One that cannot be read for a while is
-// silent.
-func (m *Meter) poll(found sensors, stop <-chan struct{}) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case now := <-ticker.C:
-			if watts, err := found.watts(); err == nil {
-				m.read(watts, now)
-			}
-		}
-	}
 }
 
 func openCommand(words []string) (*Meter, error) {

@@ -1,7 +1,10 @@
 package power_test
 
 import (
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +48,7 @@ func TestAProgramIsAMeter(t *testing.T) {
 
 func TestWhatIsNoMeterIsRefused(t *testing.T) {
 	for source, want := range map[power.Source]string{
-		"watts":                             "must be hwmon, hwmon:NAME, or command:PROGRAM",
+		"watts":                             "must be hwmon, hwmon:NAME, command:PROGRAM",
 		"command: ":                         "must be hwmon",
 		"command:/no/such/program":          "start the meter",
 		program(t, "echo 12 W"):             `it printed "12 W": want watts`,
@@ -112,5 +115,58 @@ func TestSensorsOfTheKernelAreAdded(t *testing.T) {
 			t.Errorf("%s is %s with %g W, want %+v", source, m.Name(), m.Watts(), want)
 		}
 		m.Close()
+	}
+}
+
+// What a Shelly plug, a Tasmota one and Redfish answer.
+func TestADocumentInTheWebIsAMeter(t *testing.T) {
+	pages := map[string]string{
+		"/shelly":  `{"id":0,"output":true,"apower":61.5,"voltage":230.1}`,
+		"/tasmota": `{"StatusSNS":{"ENERGY":{"Power":"61.5"}}}`,
+		"/redfish": `{"PowerControl":[{"Name":"Chassis","PowerConsumedWatts":61.5}]}`,
+	}
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, found := pages[r.URL.Path]
+		switch {
+		case r.Header.Get("Authorization") != "Basic eA==":
+			w.WriteHeader(http.StatusUnauthorized)
+		case !found:
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, page)
+	}))
+	defer site.Close()
+	if _, err := power.Open(power.Source(site.URL+"/shelly#apower"), "/"); err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), power.Authorization) {
+		t.Errorf("without a header: %v", err)
+	}
+	t.Setenv(power.Authorization, "Basic eA==")
+	for _, field := range []string{"/shelly#apower", "/tasmota#StatusSNS.ENERGY.Power", "/redfish#PowerControl.0.PowerConsumedWatts"} {
+		m, err := power.Open(power.Source(site.URL+field), "/")
+		if err != nil {
+			t.Errorf("%s: %v", field, err)
+			continue
+		}
+		if m.Watts() != 61.5 || !strings.HasPrefix(site.URL, "http://"+m.Name()) {
+			t.Errorf("%s: %g W of %s", field, m.Watts(), m.Name())
+		}
+		m.Close()
+	}
+	for source, want := range map[string]string{
+		site.URL + "/shelly":                                                   "must be http://HOST/PATH#FIELD",
+		site.URL + "/shelly#power":                                             `no number at "power"`,
+		site.URL + "/shelly#output":                                            "no number at",
+		site.URL + "/redfish#PowerControl.1":                                   "no number at",
+		site.URL + "/redfish#PowerControl.0.Name":                              "no number at",
+		site.URL + "/none#apower":                                              "404",
+		strings.Replace(site.URL, "://", "://a:secret@", 1):                    "others can read a password",
+		strings.Replace(site.URL, "://", "://a:secret@", 1) + "/shelly#apower": "others can read a password",
+	} {
+		m, err := power.Open(power.Source(source), "/")
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", source, err, want)
+		}
+		if err == nil {
+			m.Close()
+		}
 	}
 }

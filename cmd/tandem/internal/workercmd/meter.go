@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent"
 )
 
-const meterHelp = "power meter of the whole machine: hwmon, hwmon:NAME, or command:PROGRAM, which prints watts, a number a line (docs/profiling.md)"
+const meterHelp = "power meter of the whole machine: hwmon, hwmon:NAME, command:PROGRAM, which prints watts, a number a line, or http://HOST/PATH#FIELD of a smart plug or controller (docs/profiling.md)"
 
 func addMeterFlag(command *cobra.Command, source *string) {
 	command.Flags().StringVar(source, "meter", "", meterHelp)
