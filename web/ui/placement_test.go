@@ -99,7 +99,7 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#placement-runs", "that should have saved 1 min 48 s and cost 810.0 J more (an estimate).")
 	p.seeText("#placement-runs", "Nothing was known of this type: this is how it becomes known.")
 	p.seeText("#placement-runs", "energy is not known of all, so time alone decided")
-	p.seeText("#placement-runs", "GPU 1, with lenet #3, 1 trial of other users. Should keep it busy for 30\u00a0% of the time and hold 4.295 GB estimate: it was observed alone for 70 s. Seen: busy for 28\u00a0% of 1 min 10 s alone, at most 3.758 GB held.")
+	p.seeText("#placement-runs", "GPU 1, with lenet #3, 1 trial of other users. Should keep it busy for 30\u00a0% of the time and hold 4 GiB estimate: it was observed alone for 70 s. Seen: busy for 28\u00a0% of 1 min 10 s alone, at most 3.5 GiB held.")
 	p.seeText("#placement-runs .moving", "what is left should take 27 s there")
 	p.see(`[...document.querySelector("#placement-runs .scores").children].map(one => one.innerText.split("\n")[1])`, []string{
 		"an epoch should take 2.00 s, 180.0 J, by its epochs there", "an epoch should take 14.0 s, 90.00 J, by its epochs elsewhere, and probes; joules learned from estimates", "nothing is known yet",

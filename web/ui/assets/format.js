@@ -97,11 +97,10 @@ export function energy(spent) {
   return { text: joules(spent.joules), estimate: spent.method.startsWith("estimate"), method: spent.method };
 }
 
-/** Bytes with their unit. */
+/** Bytes with their unit, as the command line has them: 640 B, 3.5 GiB. */
 export function bytes(value) {
-  if (value < 1000) return `${value} B`;
-  const power = Math.min(3, Math.floor(Math.log10(value) / 3));
-  return `${digits(value / 1000 ** power)} ${["", "kB", "MB", "GB"][power]}`;
+  const power = value < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10));
+  return `${Number((value / 1024 ** power).toPrecision(4))} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
 /** A share of the data: 25 %, 3.7 %. */
