@@ -47,10 +47,16 @@ const (
 	// its answer.
 	AgentFinishing Point = "agent.finishing"
 	AgentFinished  Point = "agent.finished"
+	// BrokerTaken is behind the use of a challenge, BrokerWritten behind the durable
+	// line of a release, BrokerSealed behind the key's box, before the answer.
+	BrokerTaken   Point = "broker.taken"
+	BrokerWritten Point = "broker.written"
+	BrokerSealed  Point = "broker.sealed"
 )
 
 // Points are all places.
 var Points = [...]Point{
 	AgentLeased, AgentReporting, AgentReported, StudyDecided, StudySubmitted, StudyShown, StudyDurable, StoreCommitting, StoreCommitted,
 	AgentPacked, ArtifactReceived, ArtifactNamed, AgentUploaded, AgentCommitted, AgentFinishing, AgentFinished,
+	BrokerTaken, BrokerWritten, BrokerSealed,
 }

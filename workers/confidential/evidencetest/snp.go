@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/binary"
+	"encoding/pem"
 	"math/big"
 	"testing"
 	"time"
@@ -23,17 +24,21 @@ var Now = time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 // AMD is a maker of processors.
 type AMD struct {
 	signer *fake.AmdSigner
+	now    time.Time
 	Line   string
 }
 
 // NewAMD makes one whose processors are of the line: Milan or Genoa.
-func NewAMD(t testing.TB, line string) *AMD {
+func NewAMD(t testing.TB, line string) *AMD { return NewAMDAt(t, line, Now) }
+
+// NewAMDAt is NewAMD for evidence that is good at the time.
+func NewAMDAt(t testing.TB, line string, now time.Time) *AMD {
 	t.Helper()
-	signer, err := fake.DefaultTestOnlyCertChain(line+"-B0", Now.AddDate(-1, 0, 0))
+	signer, err := fake.DefaultTestOnlyCertChain(line+"-B0", now.AddDate(-1, 0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &AMD{signer: signer, Line: line}
+	return &AMD{signer: signer, now: now, Line: line}
 }
 
 // Roots are the maker's.
@@ -83,7 +88,7 @@ func (a *AMD) SNP(t testing.TB, guest Guest, data [64]byte) *evidence.Evidence {
 	}
 	return &evidence.Evidence{
 		Version: 1, TEE: evidence.SNP, Report: report, Certificate: certificate.Raw,
-		Collateral: map[string]evidence.Document{evidence.AMDRevoked: {Body: a.Revoked(t, Now.AddDate(0, 0, -10), Now.AddDate(0, 6, 0))}},
+		Collateral: map[string]evidence.Document{evidence.AMDRevoked: {Body: a.Revoked(t, a.now.AddDate(0, 0, -10), a.now.AddDate(0, 6, 0))}},
 	}
 }
 
@@ -104,4 +109,13 @@ func (a *AMD) Revoked(t testing.TB, issued, next time.Time, which ...*x509.Certi
 		t.Fatal(err)
 	}
 	return raw
+}
+
+// Chain is the maker's root as a file: for --test-root.
+func (a *AMD) Chain() []byte {
+	var text []byte
+	for _, one := range []*x509.Certificate{a.signer.Ask, a.signer.Ark} {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Raw})...)
+	}
+	return text
 }

@@ -51,6 +51,7 @@ func (p *Policy) Explain() (trusted, limits, warnings []string) {
 	} else {
 		warnings = append(warnings, "collateral_max_age is none: nobody looks whether a processor's key was revoked.")
 	}
+	limits = append(limits, fmt.Sprintf("A broker lets at most %d keys go in an hour, and %d in all.", p.Releases.PerHour, p.Releases.Total))
 	trusted = append(trusted, "Until "+p.Expires.Format(time.RFC3339)+".", "Who built the measured images, and AMD's or Intel's processor and firmware.")
 	return trusted, append(limits, "Who runs the host, the network or the study server is not trusted.", "GPUs are not looked at: one that is attached may read what it is given."), warnings
 }

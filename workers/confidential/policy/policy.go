@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -28,8 +29,15 @@ type Policy struct {
 	// may be unknown whether something was revoked.
 	CollateralMaxAge string    `json:"collateral_max_age"`
 	Expires          time.Time `json:"expires"`
+	Releases         Releases  `json:"releases"`
 	TEE              TEE       `json:"tee"`
 	Version          int       `json:"version"`
+}
+
+// Releases bound how many keys a broker lets go.
+type Releases struct {
+	PerHour int `json:"per_hour"`
+	Total   int `json:"total"`
 }
 
 // TEE are the kinds of machines; nil: none of that kind.
@@ -102,6 +110,15 @@ func Signer(key ed25519.PublicKey) string {
 	return signerPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
+// ReadSigner reads a public key that [Signer] wrote.
+func ReadSigner(text string) (ed25519.PublicKey, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, signerPrefix))
+	if err != nil || len(key) != ed25519.PublicKeySize || !strings.HasPrefix(text, signerPrefix) {
+		return nil, fmt.Errorf("%q is no public key: it must begin with %s", text, signerPrefix)
+	}
+	return key, nil
+}
+
 // Sign signs the policy.
 func (p *Policy) Sign(key ed25519.PrivateKey) Signed {
 	public, _ := key.Public().(ed25519.PublicKey)
@@ -121,10 +138,10 @@ func Open(data []byte, owner string) (*Policy, Signed, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, signed, evidence.Refuse("policy_unsigned", "something follows the signed policy: take it out")
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(signed.Signer, signerPrefix))
+	key, err := ReadSigner(signed.Signer)
 	switch {
-	case err != nil || len(key) != ed25519.PublicKeySize || !strings.HasPrefix(signed.Signer, signerPrefix):
-		return nil, signed, evidence.Refuse("policy_unsigned", "signer %q is no public key of 'tandem policy sign'", signed.Signer)
+	case err != nil:
+		return nil, signed, evidence.Refuse("policy_unsigned", "signer: %v", err)
 	case owner != "" && owner != signed.Signer:
 		return nil, signed, evidence.Refuse("policy_unsigned", "%s signed it, not the owner, %s", signed.Signer, owner)
 	}

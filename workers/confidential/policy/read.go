@@ -46,11 +46,11 @@ func Parse(data []byte) (*Policy, error) {
 		return nil, problem.WithFields("the policy cannot be read", unreadable.Fields)
 	}
 	if root.Kind != tree.Mapping {
-		return nil, problem.New(problem.Invalid, "the policy must be a mapping of version, expires, collateral_max_age and tee, not %s", root.Is())
+		return nil, problem.New(problem.Invalid, "the policy must be a mapping of version, expires, collateral_max_age, releases and tee, not %s", root.Is())
 	}
 	found := &Policy{}
 	d := &tree.Decoder{Faults: faults, Of: "a policy"}
-	if s, ok := d.Open("", root, "version", "expires", "collateral_max_age", "tee"); ok {
+	if s, ok := d.Open("", root, "version", "expires", "collateral_max_age", "releases", "tee"); ok {
 		found.read(s)
 	}
 	if len(d.Faults) > 0 {
@@ -76,6 +76,13 @@ func (p *Policy) read(s tree.Section) {
 		p.CollateralMaxAge, _ = s.Written(at, n, mostText)
 		if _, err := days(p.CollateralMaxAge); err != nil && p.CollateralMaxAge != "none" {
 			s.Fault(at, n, "must be days, such as 30d, or none")
+		}
+	}
+	p.Releases = Releases{PerHour: 200, Total: 5000}
+	if n, at := s.Get("releases"); n != nil {
+		if part, ok := s.Open(at, n, "per_hour", "total"); ok {
+			part.Whole("per_hour", 1, 100_000, &p.Releases.PerHour)
+			part.Whole("total", 1, 10_000_000, &p.Releases.Total)
 		}
 	}
 	n, at := s.Need("tee", "name the machines: sev-snp, tdx or both")

@@ -1,4 +1,5 @@
-// Package keyscmd makes the keys that checkpoints are encrypted with: "tandem keys".
+// Package keyscmd makes the keys that checkpoints are encrypted with, and releases them to
+// confidential machines: "tandem keys".
 package keyscmd
 
 import (
@@ -17,11 +18,12 @@ import (
 func Command() *cobra.Command {
 	command := term.Group(&cobra.Command{
 		Use:   "keys",
-		Short: "Make keys that checkpoints are encrypted with",
+		Short: "Make keys that checkpoints are encrypted with, and release them to confidential machines",
 		Long: `Make keys that checkpoints are encrypted with, so that the server cannot read
-them: docs/encryption.md. They are keys of age, which age-keygen makes too.`,
+them: docs/encryption.md. They are keys of age, which age-keygen makes too.
+Release them to confidential machines that your policy allows: docs/confidential.md.`,
 	})
-	command.AddCommand(createCommand())
+	command.AddCommand(createCommand(), serveCommand(), auditCommand())
 	return command
 }
 
