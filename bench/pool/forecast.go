@@ -15,7 +15,7 @@ import (
 type forecastOptions struct {
 	data          string
 	runs, samples int
-	tuning        bool
+	tuning, brief bool
 	// trace is what is looked at alone; all where it is empty.
 	trace string
 }
@@ -26,7 +26,7 @@ type forecastOptions struct {
 func forecasts(o forecastOptions) error {
 	chosen := slices.DeleteFunc(traces(), func(t trace) bool { return !strings.Contains(strings.ToLower(t.name), strings.ToLower(o.trace)) })
 	if len(chosen) == 0 {
-		return fmt.Errorf("-trace %q is in no trace's name: Helios or Philly", o.trace)
+		return fmt.Errorf("-trace %q is in no trace's name: Helios, Philly or Alibaba", o.trace)
 	}
 	for _, t := range chosen {
 		if err := t.read(o.data); err != nil {
@@ -45,6 +45,12 @@ func forecasts(o forecastOptions) error {
 		shown, err := t.judge(o.runs, o.samples)
 		if err != nil {
 			return err
+		}
+		if o.brief {
+			if err := printBrief(t, shown); err != nil {
+				return err
+			}
+			continue
 		}
 		printScores(shown)
 		printCalibration(shown)
@@ -76,6 +82,7 @@ type outcome struct {
 
 func candidates(training []float64, samples int) []candidate {
 	return []candidate{
+		{"margin", false, func(uint64) (forecast.Forecaster, error) { return forecast.Margin{}, nil }},
 		{"persistence", false, func(uint64) (forecast.Forecaster, error) { return forecast.NewNaive(training, forecast.Quantiles()) }},
 		{"GRU", true, func(seed uint64) (forecast.Forecaster, error) {
 			return forecast.Train(training, forecast.Settings{Samples: samples, Seed: seed})

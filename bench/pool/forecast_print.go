@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -140,7 +139,7 @@ type printing func(name, quantile string, runs []outcome, play func(outcome) (fo
 // printChosen shows the knob at several performances: chosen on one part, played
 // on the next, as it was chosen and corrected as a server does.
 func printChosen(t trace, all [][]outcome, power forecast.Power, row printing) error {
-	for _, name := range []string{"GRU", "persistence"} {
+	for _, name := range []string{"GRU", "persistence", "margin"} {
 		for _, asked := range []float64{0.9, 0.95, 0.98, 0.99, 0.999} {
 			var quantiles []string
 			play := func(o outcome) (forecast.Play, error) {
@@ -209,9 +208,7 @@ func printBaselines(t trace, all [][]outcome, power forecast.Power, row printing
 		if err != nil {
 			return forecast.Play{}, err
 		}
-		return knob.PlayBy(every(o.testing, forecast.Horizon), func(one forecast.Judged) int {
-			return min(t.total, int(math.Ceil(slices.Max(one.Actual)-1e-9)))
-		}, func(_, _ float64) {})
+		return playPerfect(knob, t, every(o.testing, forecast.Horizon))
 	})
 }
 

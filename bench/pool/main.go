@@ -57,7 +57,8 @@ func run() error {
 	forecasting := forecastOptions{}
 	flags.IntVar(&forecasting.samples, "samples", 0, "forecast: windows a training learns from (default the package's)")
 	flags.BoolVar(&forecasting.tuning, "tune", false, "forecast: compare settings of the networks, on a part that is neither trained nor tested on")
-	flags.StringVar(&forecasting.trace, "trace", "", "forecast, dias: only the traces whose name contains it, such as Philly or trace1")
+	flags.BoolVar(&forecasting.brief, "brief", false, "forecast: only what the knob serves and saves by each way, against who knows the future")
+	flags.StringVar(&forecasting.trace, "trace", "", "forecast, dias, colocate: only the traces whose name contains it, such as Philly, trace1 or V100")
 	shared := sharing.Options{}
 	flags.StringVar(&shared.Profiles, "profiles", "bench/pool/sharing/testdata/profiles.json", "utilization, learning, interference: what was recorded")
 	flags.StringVar(&shared.Collect, "collect", "", "utilization: record into this file instead, with nothing else running")
@@ -79,7 +80,7 @@ func run() error {
 	case "dias":
 		return priorities(data, *runs, *jobs, forecasting.trace)
 	case "utilization", "learning", "interference", "colocate":
-		shared.Data, shared.Runs = data, *runs
+		shared.Data, shared.Runs, shared.Trace = data, *runs, forecasting.trace
 		return sharing.Measure(os.Args[1], shared)
 	case "place":
 		return places(*runs)

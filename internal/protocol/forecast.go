@@ -83,7 +83,7 @@ type ForecastLearned struct {
 type ForecastTried struct {
 	Method string `json:"method"`
 	// Pinball is its loss; absent where it was not compared, for the Reason.
-	Pinball *float64 `json:"pinball,omitempty" doc:"mean loss over all quantiles; the least is the best"`
+	Pinball *float64 `json:"pinball,omitempty" doc:"mean loss over all quantiles; less is better"`
 	Reason  string   `json:"reason,omitempty" doc:"why it was not compared"`
 }
 

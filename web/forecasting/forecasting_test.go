@@ -306,7 +306,7 @@ func TestANetworkIsTried(t *testing.T) {
 	p.service = service
 	p.skip(forecast.LeastForNetwork * time.Minute)
 	told := p.learned(always)
-	if len(told.Learned.Tried) != 2 || told.Learned.JudgedOn == 0 {
+	if len(told.Learned.Tried) != 3 || told.Learned.JudgedOn == 0 {
 		t.Fatalf("%+v", told.Learned)
 	}
 	for _, one := range told.Learned.Tried {

@@ -5,7 +5,8 @@
 // demand of the last two hours a network predicts that of the next minutes, all
 // minutes at once and with quantiles that are trained jointly ([Network],
 // section 3.2); a knob turns quantiles into a number of GPUs ([Knob], section
-// 3.3). That what is now stays is there to compare with ([Naive]). Its one invariant: the quantiles of a forecast are in order, and
+// 3.3). That what is now stays is there to compare with ([Naive]), and a fixed [Margin].
+// Its one invariant: the quantiles of a forecast are in order, and
 // none is below zero. It does no I/O and knows no clock; what is random follows
 // from a seed.
 package forecast

@@ -3,7 +3,7 @@ package forecast
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 )
 
 // How much demand a way to forecast needs before it is tried, in minutes.
@@ -13,6 +13,8 @@ const (
 	LeastForPersistence = 30
 	// LeastForKnob is four hours: the last fifth then has nine decisions.
 	LeastForKnob = 4 * 60
+	// LeastForMargin is a day: with less nobody can say that it is as good.
+	LeastForMargin = Day
 	// LeastForNetwork is three days.
 	LeastForNetwork = 3 * Day
 	// Day is in minutes.
@@ -20,11 +22,13 @@ const (
 	// judgedPart is the share of a series, its end, that ways to forecast are
 	// compared on; none has learned from it.
 	judgedPart = 5
-	judgedMost = 2 * Day
+	// blocks are the parts of the end whose losses are compared: what is within chance
+	// over them is no reason for a way that is less simple.
+	blocks = 10
 )
 
-// Persistence is the method of [Naive], to which [Learn] compares the network.
-const Persistence = "persistence"
+// The methods of [Margin] and [Naive], to which [Learn] compares the network.
+const FixedMargin, Persistence = "margin", "persistence"
 
 // Tried is a way to forecast that was compared.
 type Tried struct {
@@ -40,7 +44,7 @@ type Tried struct {
 type Learned struct {
 	Forecaster Forecaster
 	Method     string
-	// Tried are the ways there are, persistence and then the network.
+	// Tried are the ways there are, the simplest first.
 	Tried []Tried
 	// LearnedFrom and JudgedOn are minutes: of the beginning, that was learned
 	// from, and of the end, on which ways were compared.
@@ -50,22 +54,23 @@ type Learned struct {
 	Judged []Judged
 }
 
-// Learn tries the ways to forecast that a series is long enough for, and takes
-// the one with the least loss on its last fifth (two days at most), which none
-// of them has learned from. The settings are those of the network; nil tries
+// Learn tries the ways to forecast that a series is long enough for on its last fifth,
+// which none of them has learned from. It takes the simplest one, unless another has
+// less loss by more than chance. The settings are those of the network; nil tries
 // none. A series of less than [LeastForKnob] minutes is not divided: there is
 // persistence only. The error is [ErrStopped], or says what the series lacks.
 func Learn(series []float64, network *Settings) (Learned, error) {
 	if err := checkSeries(series, LeastForPersistence); err != nil {
 		return Learned{}, err
 	}
-	judged := min(len(series)/judgedPart, judgedMost)
+	judged := len(series) / judgedPart
 	if len(series) < LeastForKnob {
 		judged = 0
 	}
 	l := Learned{LearnedFrom: len(series) - judged, JudgedOn: judged}
 	beginning := series[:l.LearnedFrom]
 	ways := []way{
+		{FixedMargin, LeastForMargin, func() (Forecaster, error) { return Margin{}, nil }},
 		{Persistence, 0, func() (Forecaster, error) { return NewNaive(beginning, Quantiles()) }},
 	}
 	if network != nil {
@@ -101,7 +106,7 @@ type way struct {
 	learn  func() (Forecaster, error)
 }
 
-// compare takes the forecaster if it is better than the one before.
+// compare takes the forecaster if it is better than the simpler one before.
 func (l *Learned) compare(method string, forecaster Forecaster, series []float64) error {
 	tried := Tried{Method: method}
 	var judged []Judged
@@ -112,10 +117,30 @@ func (l *Learned) compare(method string, forecaster Forecaster, series []float64
 		}
 		tried.Pinball = Rate(judged, 0.5).Pinball
 	}
-	best := slices.IndexFunc(l.Tried, func(one Tried) bool { return one.Method == l.Method })
-	if l.Forecaster == nil || tried.Pinball < l.Tried[best].Pinball {
+	if l.Forecaster == nil || better(l.Judged, judged) {
 		l.Forecaster, l.Method, l.Judged = forecaster, method, judged
 	}
 	l.Tried = append(l.Tried, tried)
 	return nil
+}
+
+// better reports whether a way has less loss than the one before, by more than two
+// standard errors of the difference over the blocks.
+func better(before, now []Judged) bool {
+	var gains []float64
+	mean, squares := 0.0, 0.0
+	for block := range min(blocks, len(now)) {
+		from, to := len(now)*block/blocks, len(now)*(block+1)/blocks
+		if from < to {
+			gains = append(gains, Rate(before[from:to], 0.5).Pinball-Rate(now[from:to], 0.5).Pinball)
+		}
+	}
+	n := float64(len(gains))
+	for _, gain := range gains {
+		mean += gain / n
+	}
+	for _, gain := range gains {
+		squares += (gain - mean) * (gain - mean)
+	}
+	return n > 1 && mean > 2*math.Sqrt(squares/(n-1)/n)
 }

@@ -4,6 +4,29 @@ import (
 	"slices"
 )
 
+// Margin is the simplest way, which learns nothing: what is now stays, and its quantile
+// 0.9 is [marginPart] above it, others in proportion.
+type Margin struct{}
+
+const marginPart = 0.05
+
+// Forecast needs one minute of history.
+func (Margin) Forecast(history []float64) (Forecast, error) {
+	history = history[max(0, len(history)-1):]
+	if err := checkSeries(history, 1); err != nil {
+		return Forecast{}, err
+	}
+	f := Forecast{Quantiles: Quantiles()}
+	for range Horizon {
+		row := make([]float64, len(f.Quantiles))
+		for i, q := range f.Quantiles {
+			row[i] = history[0] * (1 + marginPart*(q-0.5)/0.4)
+		}
+		f.Demand = append(f.Demand, row)
+	}
+	return f, nil
+}
+
 // Naive is the honest baseline, persistence: what is now stays, and around it are the
 // errors that this made over the series it learned from.
 type Naive struct {

@@ -56,11 +56,13 @@ func (k kind) second(gpu string) float64 { return k.profile.On[gpu].Seconds }
 
 // colocate replays the paper's experiment with jobs of Gavel and of Muri: what is
 // placed by a prediction runs as fast as was recorded.
-func colocate(data string, runs int) error {
-	mixes, err := readMixes(data)
+func colocate(o Options) error {
+	mixes, err := readMixes(o.Data)
 	if err != nil {
 		return err
 	}
+	mixes = slices.DeleteFunc(mixes, func(m mix) bool { return !strings.Contains(strings.ToLower(m.name), strings.ToLower(o.Trace)) })
+	runs := o.Runs
 	for _, m := range mixes {
 		mean := 0.0
 		for _, one := range m.kinds {
@@ -114,6 +116,13 @@ func readMixes(data string) ([]mix, error) {
 	var list []mix
 	for _, gpu := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, all[gpu].mix())
+		for _, other := range slices.Sorted(maps.Keys(all)) {
+			if other != gpu {
+				left := all[gpu].mix()
+				left.name, left.learned = fmt.Sprintf("Gavel, %s left out: learned on %s", gpu, other), all[other].mix().learned
+				list = append(list, left)
+			}
+		}
 	}
 	muri, err := muriMix(data)
 	if err != nil {

@@ -16,6 +16,9 @@ type Options struct {
 	// Minutes how long that may take.
 	Collect, Python string
 	Minutes         float64
+	// Trace is what the names of the jobs that colocate replays contain; all where it is
+	// empty.
+	Trace string
 	// Runs is how often to repeat, with other seeds.
 	Runs int
 }
@@ -34,7 +37,7 @@ func Measure(command string, o Options) error {
 	case command == "interference":
 		return interferences(o.Profiles, o.Data, o.Runs)
 	case command == "colocate":
-		return colocate(o.Data, o.Runs)
+		return colocate(o)
 	}
 	return fmt.Errorf("%q is none of utilization, learning, interference and colocate", command)
 }

@@ -86,7 +86,7 @@ function drawTrust({ calibration, learned, quantiles }) {
   fillRows("tried", learned.tried.map((one) => make("tr", {}, make("th", { scope: "row" }, one.method), make("td", { class: "number" }, one.pinball === undefined ? nothing : measured(one.pinball)), make("td", {}, one.reason ?? ""))));
   setText(byId("learned-note"), [
     `Learned ${moment(learned.at)} from ${several(learned.minutes, "minute")} in ${duration(learned.seconds)}.`,
-    learned.judged_on > 0 ? `Compared on the ${several(learned.judged_on, "minute")} after them, which no method had learned from; the least loss is the best.` : "",
+    learned.judged_on > 0 ? `Compared on the ${several(learned.judged_on, "minute")} after them, which no method had learned from. The simplest stands, unless another has less loss by more than chance.` : "",
     learned.bridged > 0 ? `${several(learned.bridged, "minute")} that nobody saw stand for the one before.` : "",
   ].filter(Boolean).join(" "));
 }
