@@ -110,13 +110,13 @@ func TestATrialJoinsWhomItDisturbsLeast(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		w.create(sharing("first", "0.3")...)
 		w.create(sharing("second", "0.3")...)
-		w.meet(1.6) // gains 1.25
+		w.meet(1.8) // gains 1.11
 		w.gpuBox("worker-wide", 8, 2)
 		one, two := w.of("worker-wide", "first"), w.of("worker-wide", "second")
 		w.wantPlace(one, "0 shared", "an idle GPU")
 		w.wantPlace(two, "1 shared", "an idle GPU")
-		// Two of the second kind want less than a GPU together, and nobody saw that they
-		// disturb each other.
+		// Two of the second kind want less than a GPU together. Nobody saw how much they
+		// disturb each other: less than these two, if they are like most.
 		w.wantPlace(w.of("worker-wide", "second"), "1 shared", "beside its own kind")
 	})(t)
 }
