@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -92,9 +93,16 @@ type Refusal struct{ Code, Detail string }
 
 func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }
 
+// maxDetail bounds the reason: libraries quote what they read, and a broker logs it.
+const maxDetail = 500
+
 // Refuse is a new refusal.
 func Refuse(code, format string, args ...any) error {
-	return &Refusal{Code: code, Detail: fmt.Sprintf(format, args...)}
+	detail := fmt.Sprintf(format, args...)
+	if len(detail) > maxDetail {
+		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "..."
+	}
+	return &Refusal{Code: code, Detail: detail}
 }
 
 // Parse reads a file of evidence.

@@ -183,6 +183,13 @@ func TestFilesOfEvidenceHaveAClosedForm(t *testing.T) {
 	}
 }
 
+// A stranger's bytes that a library quotes do not fill a broker's log.
+func TestReasonsAreShort(t *testing.T) {
+	if err := evidence.Refuse("malformed_evidence", "%s", strings.Repeat("é", 1<<20)); len(err.Error()) > 600 || !strings.HasSuffix(err.Error(), "é...") {
+		t.Errorf("%d bytes", len(err.Error()))
+	}
+}
+
 // signedBytes are at the head of both kinds of reports, before the signature.
 const signedBytes = 0x278
 
