@@ -128,7 +128,7 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	}
 	s := &Service{parts: parts{store: store, options: &options, approximation: approximation.New()}}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: options.leaseTerm(), Logger: options.Logger})
-	s.teamed = teamed{team.New(team.Options{Find: func(ctx context.Context, ref string) (journal.Study, error) { return s.sessions.Find(ctx, ref) }, Apply: s.applyRules})}
+	s.teamed = teamed{team.New(team.Options{Find: func(ctx context.Context, ref string) (journal.Study, error) { return s.sessions.Find(ctx, ref) }, Apply: s.applyRules, Users: options.Users})}
 	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant}, s.Role)
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: options.leaseTerm(), Lock: options.lock})
 	uploads := upload.New(options.Now)

@@ -49,6 +49,7 @@ type Client struct {
 	PoolCalls
 	HookCalls
 	LauncherCalls
+	AccessCalls
 	*caller
 }
 
@@ -63,6 +64,9 @@ type LauncherCalls struct{ *caller }
 
 // HookCalls are the calls about hooks.
 type HookCalls struct{ *caller }
+
+// AccessCalls are the calls about users and how they sign in.
+type AccessCalls struct{ *caller }
 
 // caller makes the calls, and makes them again.
 type caller struct {
@@ -97,7 +101,7 @@ func New(options Options) (*Client, error) {
 	// A redirect would take the call, and perhaps the token, somewhere else.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &sender
-	return &Client{StudyCalls{client}, PoolCalls{client}, HookCalls{client}, LauncherCalls{client}, client}, nil
+	return &Client{StudyCalls{client}, PoolCalls{client}, HookCalls{client}, LauncherCalls{client}, AccessCalls{client}, client}, nil
 }
 
 // newTransport is the standard one with room for a worker's parallel calls.

@@ -28,3 +28,23 @@ func (c PoolCalls) DeleteToken(ctx context.Context, id string) error {
 func (c PoolCalls) Identity(ctx context.Context) (protocol.Identity, error) {
 	return get[protocol.Identity](ctx, c.caller, path("session"), "")
 }
+
+// StartDeviceSignIn begins to sign in in a browser elsewhere; it takes no token.
+func (c AccessCalls) StartDeviceSignIn(ctx context.Context) (protocol.DeviceSignIn, error) {
+	return exchange[protocol.DeviceSignIn](ctx, c.caller, path("session", "device"), nil)
+}
+
+// FinishDeviceSignIn returns the token of who has signed in with the code, if somebody has.
+func (c AccessCalls) FinishDeviceSignIn(ctx context.Context, code string) (protocol.DeviceToken, error) {
+	return exchange[protocol.DeviceToken](ctx, c.caller, path("session", "device", "token"), protocol.DevicePoll{DeviceCode: code})
+}
+
+// Users returns the users who have tokens or have signed in; it takes an admin's token.
+func (c AccessCalls) Users(ctx context.Context) ([]protocol.UserView, error) {
+	return list[protocol.UserView](ctx, c.caller, "users", path("users"))
+}
+
+// RemoveUser ends all tokens and sessions of a user; it takes an admin's token.
+func (c AccessCalls) RemoveUser(ctx context.Context, user string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("users", user)}, nil)
+}

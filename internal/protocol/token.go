@@ -38,3 +38,49 @@ type Identity struct {
 	Owner string `json:"owner,omitempty" doc:"whose studies it creates; absent if it creates none"`
 	Study string `json:"study_id,omitempty" doc:"for a link: the id of the study that it opens"`
 }
+
+// SignInProvider is who else may sign people in.
+type SignInProvider struct {
+	Issuer string `json:"issuer,omitempty" doc:"address of the identity provider; absent: there is none"`
+}
+
+// SignInStart is where a browser signs in.
+type SignInStart struct {
+	Address string `json:"address" doc:"the page of the identity provider; it leads back to /login"`
+}
+
+// SignInFinish is what the provider sent the browser back with.
+type SignInFinish struct {
+	Code  string `json:"code" minLength:"1" maxLength:"4096"`
+	State string `json:"state" minLength:"1" maxLength:"256"`
+}
+
+// DeviceSignIn is a sign-in that ends in a browser on any device.
+type DeviceSignIn struct {
+	DeviceCode string  `json:"device_code" doc:"what this device asks with; a secret"`
+	UserCode   string  `json:"user_code" doc:"what the person types"`
+	Address    string  `json:"verification_uri" doc:"where"`
+	Complete   string  `json:"verification_uri_complete,omitempty" doc:"the same with the code in it"`
+	Seconds    float64 `json:"expires_in"`
+	Interval   float64 `json:"interval" doc:"seconds between questions, at least"`
+}
+
+// DevicePoll asks whether somebody has signed in.
+type DevicePoll struct {
+	DeviceCode string `json:"device_code" minLength:"1" maxLength:"4096"`
+}
+
+// DeviceToken is the token of who has signed in; absent while nobody has.
+type DeviceToken struct {
+	Issued *IssuedToken `json:"issued,omitempty"`
+}
+
+// UserView is a user as administrators see it.
+type UserView struct {
+	Name    string     `json:"name"`
+	Tokens  int        `json:"tokens" doc:"its tokens that are valid"`
+	Used    *time.Time `json:"used,omitempty" doc:"when one of them was last used"`
+	Issuer  string     `json:"issuer,omitempty" doc:"the identity provider that it signs in with"`
+	Subject string     `json:"subject,omitempty" doc:"who it is there"`
+	Groups  []string   `json:"groups,omitempty" doc:"its groups there"`
+}

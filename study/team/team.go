@@ -17,14 +17,16 @@ import (
 	"github.com/tandem-tune/tandem/study/journal"
 )
 
-// The kinds of the pool's entries: groups by name, and groups of a study by its id.
+// The kinds of the pool's entries: groups by name, groups of a study by its id, and who a
+// user is at an identity provider, by the user's name.
 const (
-	groupEntry = "group"
-	ShareEntry = "share"
+	groupEntry    = "group"
+	ShareEntry    = "share"
+	identityEntry = "identity"
 )
 
 // Kinds are the kinds of entries that [Directory.Load] takes.
-func Kinds() []string { return []string{groupEntry, ShareEntry} }
+func Kinds() []string { return []string{groupEntry, ShareEntry, identityEntry} }
 
 // mostGroups bounds how many groups there are.
 const mostGroups = 1000
@@ -35,6 +37,8 @@ type Options struct {
 	Find func(ctx context.Context, ref string) (journal.Study, error)
 	// Apply makes the entries durable, with the answer under the call's key.
 	Apply func(ctx context.Context, entries []journal.PoolEntry, answer any) (ours bool, err error)
+	// Users are the names of the users who have tokens; nil: none.
+	Users func(context.Context) (map[string]bool, error)
 }
 
 // Directory has the use cases. It is safe for concurrent use.
@@ -48,12 +52,13 @@ type Directory struct {
 type state struct {
 	groups map[string]protocol.UserGroup
 	shares map[string][]string // groups by the id of the study
+	known  map[string]Identity // by the user
 }
 
 // New returns a directory without groups.
 func New(options Options) *Directory {
 	d := &Directory{options: options, gate: gate.New()}
-	d.now.Store(&state{map[string]protocol.UserGroup{}, map[string][]string{}})
+	d.now.Store(&state{map[string]protocol.UserGroup{}, map[string][]string{}, map[string]Identity{}})
 	return d
 }
 
@@ -69,7 +74,9 @@ func (d *Directory) Load(entries []journal.PoolEntry) error {
 	return nil
 }
 
-func (s *state) copy() *state { return &state{maps.Clone(s.groups), maps.Clone(s.shares)} }
+func (s *state) copy() *state {
+	return &state{maps.Clone(s.groups), maps.Clone(s.shares), maps.Clone(s.known)}
+}
 
 // take makes the entry part of the state.
 func (s *state) take(one journal.PoolEntry) error {
@@ -78,6 +85,10 @@ func (s *state) take(one journal.PoolEntry) error {
 		delete(s.groups, one.Name)
 	case one.Kind == groupEntry:
 		return journal.Decode(one, func(group protocol.UserGroup) { s.groups[one.Name] = group })
+	case one.Kind == identityEntry && one.Document == nil:
+		delete(s.known, one.Name)
+	case one.Kind == identityEntry:
+		return journal.Decode(one, func(identity Identity) { s.known[one.Name] = identity })
 	case one.Document == nil:
 		delete(s.shares, one.Name)
 	default:
@@ -87,15 +98,19 @@ func (s *state) take(one journal.PoolEntry) error {
 }
 
 // role is the user's in the group; NoRole for one who is not in it.
-func role(user string, group protocol.UserGroup) access.Role {
-	return access.ParseRole(group.Members[user])
+func (s *state) role(user string, group protocol.UserGroup) access.Role {
+	role := access.ParseRole(group.Members[user])
+	if slices.Contains(s.known[user].Groups, group.Name) {
+		role = min(role, access.ParseRole(group.Provided))
+	}
+	return role
 }
 
 // Role is the largest role that groups give the user on the study.
 func (d *Directory) Role(user, study string) access.Role {
 	now, most := d.now.Load(), access.NoRole
 	for _, name := range now.shares[study] {
-		most = min(most, role(user, now.groups[name]))
+		most = min(most, now.role(user, now.groups[name]))
 	}
 	return most
 }
@@ -105,9 +120,9 @@ func (d *Directory) SharedWith(study string) []string { return d.now.Load().shar
 
 // Groups are those that the caller is in, by name; all for who sees all studies.
 func (d *Directory) Groups(ctx context.Context) ([]protocol.UserGroup, error) {
-	caller, list := access.CallerOf(ctx), []protocol.UserGroup{}
-	for _, one := range d.now.Load().groups {
-		if knows(caller, one) {
+	caller, now, list := access.CallerOf(ctx), d.now.Load(), []protocol.UserGroup{}
+	for _, one := range now.groups {
+		if now.knows(caller, one) {
 			list = append(list, one)
 		}
 	}
@@ -116,8 +131,8 @@ func (d *Directory) Groups(ctx context.Context) ([]protocol.UserGroup, error) {
 }
 
 // knows reports whether the group exists for the caller.
-func knows(caller access.Caller, group protocol.UserGroup) bool {
-	return caller.Sight == access.All || caller.Sight == access.Own && role(caller.Owner, group) < access.NoRole
+func (s *state) knows(caller access.Caller, group protocol.UserGroup) bool {
+	return caller.Sight == access.All || caller.Sight == access.Own && s.role(caller.Owner, group) < access.NoRole
 }
 
 // change makes the entries durable, with the answer, and then shows them.
@@ -204,7 +219,7 @@ func (d *Directory) Share(ctx context.Context, ref string, with protocol.Sharing
 	defer d.gate.Leave()
 	now := d.now.Load()
 	for _, name := range made.Groups {
-		if group, has := now.groups[name]; has && (knows(access.CallerOf(ctx), group) || slices.Contains(now.shares[found.ID], name)) {
+		if group, has := now.groups[name]; has && (now.knows(access.CallerOf(ctx), group) || slices.Contains(now.shares[found.ID], name)) {
 			continue
 		}
 		return made, fmt.Errorf("share study %s: %w", found.Definition.Name, noGroup(name))

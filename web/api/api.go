@@ -49,6 +49,8 @@ type Config struct {
 	Forecasts Forecasts
 	// Hooks tells what happens in studies; nil: nobody does.
 	Hooks Hooks
+	// SignIn signs people in; nil: nobody does but by tokens.
+	SignIn SignIn
 }
 
 const defaultArtifactLimit = 4 << 30
@@ -61,6 +63,7 @@ type server struct {
 	tokens        auth.Store
 	forecasts     Forecasts
 	hooks         Hooks
+	signing       SignIn
 	launches      launches.Board
 	healthy       func() error
 	ready         func() error
@@ -77,7 +80,7 @@ type server struct {
 func New(config Config) http.Handler {
 	s := &server{
 		Guard: guard.New(config.Config), studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
-		forecasts: config.Forecasts, hooks: config.Hooks, healthy: config.Healthy, ready: config.Ready, artifactLimit: config.ArtifactLimit, mux: chi.NewMux(),
+		forecasts: config.Forecasts, hooks: config.Hooks, signing: config.SignIn, healthy: config.Healthy, ready: config.Ready, artifactLimit: config.ArtifactLimit, mux: chi.NewMux(),
 	}
 	if s.hooks == nil {
 		s.hooks = noHooks{}

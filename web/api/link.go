@@ -3,13 +3,13 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/web/account"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -27,7 +27,7 @@ func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*jsonAnswe
 	if err != nil {
 		return nil, err
 	}
-	present, err := s.openLinksTo(ctx, view.ID)
+	present, err := s.links().OpenTo(ctx, view.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s accessAPI) listLinks(ctx context.Context, input *StudyRef) (*jsonAnswer[
 	if err != nil {
 		return nil, err
 	}
-	links, err := s.linksTo(ctx, view.ID)
+	links, err := s.links().To(ctx, view.ID)
 	views := []protocol.LinkView{}
 	for _, link := range links {
 		views = append(views, linkOf(link))
@@ -78,7 +78,7 @@ func (s accessAPI) deleteLink(ctx context.Context, input *linkRef) (*nothing, er
 	if err != nil {
 		return nil, err
 	}
-	links, err := s.linksTo(ctx, view.ID)
+	links, err := s.links().To(ctx, view.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -88,41 +88,7 @@ func (s accessAPI) deleteLink(ctx context.Context, input *linkRef) (*nothing, er
 	return nil, s.Authenticator.Delete(ctx, input.Link)
 }
 
-// linksTo returns the links to the study, the oldest first.
-func (s accessAPI) linksTo(ctx context.Context, study string) ([]auth.Token, error) {
-	tokens, err := s.Authenticator.Tokens(ctx)
-	return slices.DeleteFunc(tokens, func(token auth.Token) bool {
-		return token.Scope != auth.Link || token.Subject != study || token.Session()
-	}), err
-}
-
-// openLinksTo returns the links to the study that have not expired. It removes the
-// others, so that nobody has to make room by hand.
-func (s accessAPI) openLinksTo(ctx context.Context, study string) ([]auth.Token, error) {
-	links, err := s.linksTo(ctx, study)
-	var open []auth.Token
-	for _, link := range links {
-		if !s.Authenticator.Expired(link) {
-			open = append(open, link)
-		} else if failure := s.Authenticator.Delete(ctx, link.ID); !problem.Is(failure, problem.NotFound) { // by another request
-			err = errors.Join(err, failure)
-		}
-	}
-	return open, err
-}
-
-// dropLinks removes the links to a study that was deleted. They open nothing
-// any more, so a failure is only logged.
-func (s accessAPI) dropLinks(ctx context.Context, study string) {
-	ctx = context.WithoutCancel(ctx)
-	links, err := s.linksTo(ctx, study)
-	for _, link := range links {
-		err = errors.Join(err, s.Authenticator.Delete(ctx, link.ID))
-	}
-	if err != nil {
-		s.Logger.LogAttrs(ctx, slog.LevelWarn, "links to a deleted study are left", slog.String("study", study), slog.Any("error", err))
-	}
-}
+func (s accessAPI) links() account.Links { return account.Links{Authenticator: s.Authenticator} }
 
 func linkOf(token auth.Token) protocol.LinkView {
 	view := protocol.LinkView{ID: token.ID, Name: token.Name, Created: token.Created, Used: token.Used}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -94,7 +95,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
 		{"POST", leasePath + "/samples", guard.Runners, 204, guard.Call, "keep-samples", "Keep what was sampled of a trial", handle(s, artifactAPI{s}.keepSamples), nil},
-	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
+	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), accessAPI{s}.signInRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
 }
 
 // answers are the routes of results of a study.
@@ -140,8 +141,8 @@ func (s *server) sharedRoutes() []route {
 const (
 	// maxBody bounds the body of a call.
 	maxBody = 1 << 20
-	// maxSignIn bounds that of a call about a session: it holds a token at most.
-	maxSignIn = 4 << 10
+	// maxSignIn bounds that of a call about a session: it holds a token or a code at most.
+	maxSignIn = 8 << 10
 )
 
 // audited names the routes whose requests are in the audit log. Refused requests of
@@ -150,7 +151,7 @@ var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
-	"set-group": true, "remove-group": true, "share-study": true,
+	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true,
 	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,
 }
 
@@ -174,7 +175,7 @@ func (r route) role() access.Role {
 // guarded returns the route as the guard takes it.
 func (r route) guarded() guard.Route {
 	heartbeat, most := r.id == "heartbeat", int64(maxBody)
-	if r.path == sessionPath {
+	if strings.HasPrefix(r.path, sessionPath) {
 		most = maxSignIn
 	}
 	return guard.Route{

@@ -87,7 +87,7 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var mutex sync.Mutex
-	s.studies = study.New(s.store, s.store, study.Options{Now: time.Now, Random: func() uint64 {
+	s.studies = study.New(s.store, s.store, study.Options{Now: time.Now, Users: auth.NewAuthenticator(s.store, time.Now).Users, Random: func() uint64 {
 		mutex.Lock()
 		defer mutex.Unlock()
 		return random.Uint64()

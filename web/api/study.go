@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"mime"
 	"net/http"
 
@@ -154,7 +155,9 @@ func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, e
 	if err := s.studies.Delete(ctx, view.ID); err != nil {
 		return nil, err
 	}
-	accessAPI(s).dropLinks(ctx, view.ID)
+	if err := accessAPI(s).links().Drop(ctx, view.ID); err != nil { // they open nothing any more
+		s.Logger.LogAttrs(ctx, slog.LevelWarn, "links to a deleted study are left", slog.String("study", view.ID), slog.Any("error", err))
+	}
 	return nil, nil
 }
 

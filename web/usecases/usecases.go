@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/team"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -94,6 +95,9 @@ type OfGroups interface {
 	SetGroup(ctx context.Context, name string, ask protocol.UserGroupRequest) (protocol.UserGroup, error)
 	RemoveGroup(ctx context.Context, name string) error
 	Share(ctx context.Context, ref string, with protocol.Sharing) (protocol.Sharing, error)
+	Identify(ctx context.Context, wanted string, identity team.Identity) (user string, err error)
+	ForgetIdentity(ctx context.Context, user string) error
+	Identities() map[string]team.Identity
 }
 
 // OfLeases lease trials to workers and take their results.

@@ -1,7 +1,7 @@
 // The sign-in page. A token in the address's fragment never reaches a server's
 // or a proxy's log; it is taken out of the address before anything else.
-import { change } from "./api.js";
-import { byId, show, showError } from "./dom.js";
+import { change, get } from "./api.js";
+import { byId, setText, show, showError } from "./dom.js";
 import { destination } from "./session.js";
 
 const form = byId("login");
@@ -30,13 +30,46 @@ function takeToken() {
   return token;
 }
 
+/** Goes to the identity provider, which leads back here; where to go then is kept in this tab. */
+async function leave() {
+  try {
+    const { address } = await change("POST", "/session/provider");
+    sessionStorage.setItem("next", location.search);
+    location.assign(address);
+  } catch (error) {
+    showError(error, "login-error");
+  }
+}
+
+/** Takes what the identity provider answered out of the history, and signs in with it. */
+async function finish(answer) {
+  const search = sessionStorage.getItem("next") ?? "";
+  history.replaceState(null, "", location.pathname + search);
+  sessionStorage.removeItem("next");
+  try {
+    if (answer.has("error")) throw new Error(`The identity provider says: ${answer.get("error_description") ?? answer.get("error")}`);
+    await change("POST", "/session/provider/finish", { code: answer.get("code"), state: answer.get("state") });
+    location.replace(destination(search, location.origin));
+  } catch (error) {
+    showError(error, "login-error");
+  }
+}
+
+byId("provider").addEventListener("click", leave);
+get("/session/provider").then(({ issuer }) => {
+  if (issuer) setText(byId("provider"), `Sign in with ${new URL(issuer).host}`);
+  show(byId("provider"), issuer !== undefined);
+}).catch(() => {}); // a token will do
+
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   signIn(field.value.trim());
 });
 
 const given = takeToken();
+const answer = new URLSearchParams(location.search);
 if (given) signIn(given);
+else if (answer.has("state") && (answer.has("code") || answer.has("error"))) finish(answer);
 else field.focus();
 // The same page may be open when a second link with a token is followed.
 addEventListener("hashchange", () => {

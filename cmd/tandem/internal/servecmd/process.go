@@ -50,6 +50,8 @@ type Options struct {
 	similarity       string
 	pool             poolOptions
 	hooks            hookOptions
+	oidc             oidcOptions
+	signIn           api.SignIn // of oidc
 	// Logger takes what the server logs.
 	Logger *slog.Logger
 }
@@ -134,6 +136,11 @@ func Open(ctx context.Context, options Options) (*Process, error) {
 		return nil, err
 	}
 	tuneCollector()
+	signIn, err := options.oidc.provider()
+	if err != nil {
+		return nil, err
+	}
+	options.signIn = signIn
 	p := &Process{options: options}
 	p.monitor = monitoring.New(monitoring.Options{Version: term.Version(), State: p.state, Logger: options.Logger})
 	open := p.openFolder

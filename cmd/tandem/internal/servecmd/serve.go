@@ -66,6 +66,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
 	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")
 	tlsFlags(command, &options.tls)
+	oidcFlags(command, &options.oidc)
 	command.Flags().StringSliceVar(&options.trustedProxies, "trusted-proxy", nil, "address or network of a proxy whose X-Forwarded-For or Forwarded says who asks, e.g. 127.0.0.1 or 10.0.0.0/24 (repeatable)")
 	term.AddLogFlags(command, &log)
 	return command

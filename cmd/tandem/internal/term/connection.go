@@ -3,8 +3,10 @@ package term
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,12 +37,12 @@ type Connection struct {
 
 // AddConnectionFlags adds the flags of every command that talks to a server.
 func AddConnectionFlags(command *cobra.Command, c *Connection) {
-	url := os.Getenv("TANDEM_SERVER")
-	if url == "" {
-		url = "http://" + DefaultListen
+	server := os.Getenv("TANDEM_SERVER")
+	if server == "" {
+		server = "http://" + DefaultListen
 	}
 	flags := command.PersistentFlags()
-	flags.StringVar(&c.URL, "server", url, "address of the server (or TANDEM_SERVER)")
+	flags.StringVar(&c.URL, "server", server, "address of the server (or TANDEM_SERVER)")
 	flags.StringVar(&c.TokenFile, "token-file", "", "file that holds the token (or TANDEM_TOKEN in the environment)")
 	flags.StringVar(&c.ca, "ca", os.Getenv("TANDEM_CA"), "PEM file with the authority that signed the server's certificate; nobody else is trusted then (or TANDEM_CA)")
 	flags.BoolVar(&c.insecure, "insecure", false, "send the token over plain HTTP to another machine")
@@ -78,6 +80,12 @@ func (c *Connection) Open() (*rest.Client, error) {
 	if token == "" {
 		token = os.Getenv("TANDEM_TOKEN")
 	}
+	if token == "" && c.TokenFile == "" {
+		if path, err := c.kept(); err == nil {
+			content, _ := os.ReadFile(path) //nolint:errcheck // there is mostly none
+			token = strings.TrimSpace(string(content))
+		}
+	}
 	if c.TokenFile != "" {
 		content, err := os.ReadFile(c.TokenFile)
 		if err != nil {
@@ -95,6 +103,31 @@ func (c *Connection) Open() (*rest.Client, error) {
 		program += " (" + format.Plain(c.For) + ")"
 	}
 	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: program})
+}
+
+// kept is the file with the token that 'tandem login' had for this server.
+func (c *Connection) kept() (string, error) {
+	folder, err := os.UserConfigDir()
+	return filepath.Join(folder, "tandem", "tokens", url.PathEscape(strings.TrimSuffix(c.URL, "/"))), err
+}
+
+// Keep keeps a token for this server, for the user alone.
+func (c *Connection) Keep(token string) (path string, err error) {
+	if path, err = c.kept(); err != nil {
+		return "", fmt.Errorf("keep the token: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".token") // 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = fresh.WriteString(token + "\n")
+	if err = errors.Join(err, fresh.Close()); err == nil {
+		err = os.Rename(fresh.Name(), path)
+	}
+	return path, err
 }
 
 // Run is what a command runs that asks the server something.
