@@ -51,7 +51,7 @@ type SignInStart struct {
 
 // SignInFinish is what the provider sent the browser back with.
 type SignInFinish struct {
-	Code  string `json:"code" minLength:"1" maxLength:"4096"`
+	Code  string `json:"code" minLength:"1" maxLength:"3072"`
 	State string `json:"state" minLength:"1" maxLength:"256"`
 }
 
@@ -67,7 +67,7 @@ type DeviceSignIn struct {
 
 // DevicePoll asks whether somebody has signed in.
 type DevicePoll struct {
-	DeviceCode string `json:"device_code" minLength:"1" maxLength:"4096"`
+	DeviceCode string `json:"device_code" minLength:"1" maxLength:"3072"`
 }
 
 // DeviceToken is the token of who has signed in; absent while nobody has.

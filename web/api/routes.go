@@ -142,7 +142,7 @@ const (
 	// maxBody bounds the body of a call.
 	maxBody = 1 << 20
 	// maxSignIn bounds that of a call about a session: it holds a token or a code at most.
-	maxSignIn = 8 << 10
+	maxSignIn = 4 << 10
 )
 
 // audited names the routes whose requests are in the audit log. Refused requests of
