@@ -172,7 +172,7 @@ var mayImport = map[string][]string{
 	"web/origin":                        {"internal/problem"},
 	"web/standby":                       {"internal/problem", "web/answer", "web/origin", "web/transfer"},
 	"web/transfer":                      {"internal/problem", "web/answer"},
-	"web/api":                           {"internal/sealed", "inference_emu", "internal/protocol/crew", "budget", "internal/problem", "internal/protocol", "study", "study/access", "study/definition", "study/hook", "study/journal", "study/studyfile", "trial", "trial/series", "web/answer", "web/auth", "web/export", "web/follow", "web/guard", "web/idempotency", "web/launches", "web/account", "web/oidc", "web/openapi", "web/strict", "web/transfer", "web/usecases"},
+	"web/api":                           {"internal/sealed", "inference_emu", "internal/protocol/crew", "budget", "internal/problem", "internal/protocol", "study", "study/access", "study/definition", "study/hook", "study/journal", "study/studyfile", "trial", "trial/series", "web/answer", "web/auth", "web/export", "web/follow", "web/guard", "web/idempotency", "web/launches", "web/account", "web/audit", "web/oidc", "web/openapi", "web/strict", "web/transfer", "web/usecases"},
 	"web/usecases":                      {"inference_emu", "internal/protocol", "internal/protocol/crew", "study", "study/definition", "study/journal", "study/team", "trial"},
 	"web/oidc":                          {"internal/problem", "internal/protocol", "study/access"},
 	"web/account":                       {"internal/problem", "internal/protocol", "study/team", "web/auth", "web/oidc"},

@@ -3,9 +3,11 @@ package account
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -43,4 +45,18 @@ func (l Links) Drop(ctx context.Context, study string) error {
 		err = errors.Join(err, l.Authenticator.Delete(ctx, link.ID))
 	}
 	return err
+}
+
+// LinkPath returns the page that takes the secret, after the #, and leads to the study.
+func LinkPath(study, secret string) string {
+	return "/login?next=" + url.QueryEscape("/studies/"+study) + "#token=" + secret
+}
+
+// LinkView is the link as clients see it.
+func LinkView(token auth.Token) protocol.LinkView {
+	view := protocol.LinkView{ID: token.ID, Name: token.Name, Created: token.Created, Used: token.Used}
+	if token.Expires != nil { // every link has an end
+		view.Expires = *token.Expires
+	}
+	return view
 }

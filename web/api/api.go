@@ -8,6 +8,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,10 +24,12 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/tandem-tune/tandem/web/answer"
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/follow"
 	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/launches"
+	"github.com/tandem-tune/tandem/web/oidc"
 	"github.com/tandem-tune/tandem/web/openapi"
 	"github.com/tandem-tune/tandem/web/strict"
 	"github.com/tandem-tune/tandem/web/usecases"
@@ -49,6 +52,8 @@ type Config struct {
 	Forecasts Forecasts
 	// Hooks tells what happens in studies; nil: nobody does.
 	Hooks Hooks
+	// AuditLog returns so many of the newest entries of the audit log; nil: there is none.
+	AuditLog func(most int) ([]audit.Entry, error)
 	// SignIn signs people in; nil: nobody does but by tokens.
 	SignIn SignIn
 }
@@ -64,6 +69,7 @@ type server struct {
 	forecasts     Forecasts
 	hooks         Hooks
 	signing       SignIn
+	auditLog      func(int) ([]audit.Entry, error)
 	launches      launches.Board
 	healthy       func() error
 	ready         func() error
@@ -80,7 +86,7 @@ type server struct {
 func New(config Config) http.Handler {
 	s := &server{
 		Guard: guard.New(config.Config), studies: config.Studies, artifacts: config.Artifacts, tokens: config.Tokens,
-		forecasts: config.Forecasts, hooks: config.Hooks, signing: config.SignIn, healthy: config.Healthy, ready: config.Ready, artifactLimit: config.ArtifactLimit, mux: chi.NewMux(),
+		forecasts: config.Forecasts, hooks: config.Hooks, signing: cmp.Or[SignIn](config.SignIn, oidc.Nobody{}), auditLog: config.AuditLog, healthy: config.Healthy, ready: config.Ready, artifactLimit: config.ArtifactLimit, mux: chi.NewMux(),
 	}
 	if s.hooks == nil {
 		s.hooks = noHooks{}

@@ -45,7 +45,7 @@ var expectedAccess = map[string]string{
 	"GET /healthz": "", "GET /readyz": "", "GET /metrics": "admin viewer", "GET /api/v1/openapi.json": "", "POST /api/v1/session": "",
 	"GET /api/v1/session": "admin user worker viewer link launcher device", "DELETE /api/v1/session": "admin user worker viewer link launcher device",
 	"GET /api/v1/session/provider": "", "POST /api/v1/session/provider": "", "POST /api/v1/session/provider/finish": "", "POST /api/v1/session/device": "", "POST /api/v1/session/device/token": "",
-	"GET /api/v1/users": "admin", "DELETE /api/v1/users/{user}": "admin",
+	"GET /api/v1/audit": "admin", "GET /api/v1/users": "admin", "DELETE /api/v1/users/{user}": "admin",
 	"POST /api/v1/boards/ask": "admin device", "POST /api/v1/boards/runs": "admin device", "GET /api/v1/boards": "admin user viewer",
 	"POST /api/v1/tokens": "admin", "GET /api/v1/tokens": "admin", "DELETE /api/v1/tokens/{token}": "admin",
 	"POST /api/v1/studies": "admin user", "GET /api/v1/studies": "admin user viewer",

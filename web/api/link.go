@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"time"
 
@@ -43,12 +42,7 @@ func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*jsonAnswe
 	if err := s.AuditMade(ctx, "link "+token.ID, "study "+view.Owner+":"+view.Name); err != nil {
 		return nil, errors.Join(err, s.tokens.DeleteToken(ctx, token.ID))
 	}
-	return answered(protocol.IssuedLink{LinkView: linkOf(token), Path: linkPath(view.ID, secret), Token: secret}, nil)
-}
-
-// linkPath returns the page that takes the secret, after the #, and leads to the study.
-func linkPath(study, secret string) string {
-	return "/login?next=" + url.QueryEscape("/studies/"+study) + "#token=" + secret
+	return answered(protocol.IssuedLink{LinkView: account.LinkView(token), Path: account.LinkPath(view.ID, secret), Token: secret}, nil)
 }
 
 type linkList struct {
@@ -63,7 +57,7 @@ func (s accessAPI) listLinks(ctx context.Context, input *StudyRef) (*jsonAnswer[
 	links, err := s.links().To(ctx, view.ID)
 	views := []protocol.LinkView{}
 	for _, link := range links {
-		views = append(views, linkOf(link))
+		views = append(views, account.LinkView(link))
 	}
 	return answered(linkList{Links: views}, err)
 }
@@ -89,11 +83,3 @@ func (s accessAPI) deleteLink(ctx context.Context, input *linkRef) (*nothing, er
 }
 
 func (s accessAPI) links() account.Links { return account.Links{Authenticator: s.Authenticator} }
-
-func linkOf(token auth.Token) protocol.LinkView {
-	view := protocol.LinkView{ID: token.ID, Name: token.Name, Created: token.Created, Used: token.Used}
-	if token.Expires != nil { // every link has an end
-		view.Expires = *token.Expires
-	}
-	return view
-}

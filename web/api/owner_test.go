@@ -124,7 +124,7 @@ var harmless = []string{
 	"GET /healthz", "GET /readyz", "GET /metrics", "GET /api/v1/openapi.json", "GET /api/v1/session", "POST /api/v1/session", "DELETE /api/v1/session",
 	"POST /api/v1/tokens", "GET /api/v1/tokens", "DELETE /api/v1/tokens/{token}", // the administrators'
 	"GET /api/v1/session/provider", "POST /api/v1/session/provider", "POST /api/v1/session/provider/finish", "POST /api/v1/session/device", "POST /api/v1/session/device/token", // TestSpoiltSignIns
-	"GET /api/v1/users", "DELETE /api/v1/users/{user}", // the administrators'
+	"GET /api/v1/audit", "GET /api/v1/users", "DELETE /api/v1/users/{user}", // the administrators'
 	"POST /api/v1/preview",
 	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers", "GET /api/v1/pool",
 	"GET /api/v1/workers/{worker}/history",                                                                                                // of a machine, which all who see workers see

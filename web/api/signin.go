@@ -9,9 +9,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
-	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/account"
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
 	"github.com/tandem-tune/tandem/web/oidc"
@@ -35,6 +35,7 @@ func (s accessAPI) signInRoutes() []route {
 		{"POST", provider + "/finish", guard.Everybody, 204, guard.Secret, "finish-sign-in", "Start a browser's session with what the identity provider answered", handle(s.server, s.finishSignIn), nil},
 		{"POST", device, guard.Everybody, 200, guard.Secret, "start-device-sign-in", "Begin to sign in with the identity provider, in a browser elsewhere", handle(s.server, s.startDevice), nil},
 		{"POST", device + "/token", guard.Everybody, 200, guard.Secret, "finish-device-sign-in", "Get the token of who has signed in elsewhere", handle(s.server, s.finishDevice), nil},
+		{"GET", prefix + "/audit", guard.Admins, 200, guard.Call, "list-audit", "Get the newest lines of the audit log, the oldest first", handle(s.server, s.listAudit), nil},
 		{"GET", users, guard.Admins, 200, guard.Call, "list-users", "List the users who have tokens or have signed in", handle(s.server, s.listUsers), nil},
 		{"DELETE", users + "/{user}", guard.Admins, 204, guard.Secret, "remove-user", "End all tokens and sessions of a user, and forget its identity; its studies stay", handle(s.server, remove[UserRef](s.accounts().Remove)), nil},
 	}
@@ -77,14 +78,7 @@ func (v *visit) cookie(value string, life time.Duration) *http.Cookie {
 	return cookie
 }
 
-func noProvider() error {
-	return problem.New(problem.NotFound, "this server knows no identity provider: an administrator makes tokens")
-}
-
 func (s accessAPI) provider(context.Context, *nothing) (*jsonAnswer[protocol.SignInProvider], error) {
-	if s.signing == nil {
-		return answered(protocol.SignInProvider{}, nil)
-	}
 	return answered(protocol.SignInProvider{Issuer: s.signing.Issuer()}, nil)
 }
 
@@ -94,9 +88,6 @@ type startAnswer struct {
 }
 
 func (s accessAPI) startSignIn(ctx context.Context, input *visit) (*startAnswer, error) {
-	if s.signing == nil {
-		return nil, noProvider()
-	}
 	address, attempt, err := s.signing.Start(ctx, input.redirect)
 	return &startAnswer{input.cookie(attempt.Reveal(), attemptLife).String(), protocol.SignInStart{Address: address}}, err
 }
@@ -111,9 +102,6 @@ type cookiesAnswer struct {
 }
 
 func (s accessAPI) finishSignIn(ctx context.Context, input *finishInput) (*cookiesAnswer, error) {
-	if s.signing == nil {
-		return nil, noProvider()
-	}
 	person, err := s.signing.Finish(ctx, input.redirect, input.attempt, input.Body.State, input.Body.Code)
 	if err != nil {
 		return nil, s.Limits.TakeSignIn(input.from, err)
@@ -132,9 +120,6 @@ func (s accessAPI) finishSignIn(ctx context.Context, input *finishInput) (*cooki
 }
 
 func (s accessAPI) startDevice(ctx context.Context, _ *nothing) (*jsonAnswer[protocol.DeviceSignIn], error) {
-	if s.signing == nil {
-		return nil, noProvider()
-	}
 	return answered(s.signing.Device(ctx))
 }
 
@@ -144,9 +129,6 @@ type deviceInput struct {
 }
 
 func (s accessAPI) finishDevice(ctx context.Context, input *deviceInput) (*jsonAnswer[protocol.DeviceToken], error) {
-	if s.signing == nil {
-		return nil, noProvider()
-	}
 	person, waits, err := s.signing.Poll(ctx, input.Body.DeviceCode)
 	if err != nil || waits {
 		return answered(protocol.DeviceToken{}, s.Limits.TakeSignIn(input.from, err))
@@ -167,4 +149,20 @@ type userList struct {
 func (s accessAPI) listUsers(ctx context.Context, _ *nothing) (*jsonAnswer[userList], error) {
 	list, err := s.accounts().List(ctx)
 	return answered(userList{Users: list}, err)
+}
+
+type auditInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"200" doc:"how many lines at most"`
+}
+
+type auditList struct {
+	Entries []audit.Entry `json:"entries"`
+}
+
+func (s accessAPI) listAudit(_ context.Context, input *auditInput) (answer *jsonAnswer[auditList], err error) {
+	list := []audit.Entry{}
+	if s.auditLog != nil {
+		list, err = s.auditLog(input.Limit)
+	}
+	return answered(auditList{Entries: orEmpty(list)}, err)
 }

@@ -57,6 +57,30 @@ func Read(path string, visit func(Entry) error) error {
 	}, nil)
 }
 
+// Newest returns up to so many of the newest lines, the oldest first.
+func Newest(path string, most int) (entries []Entry, err error) {
+	list, err := firsts(path)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(list) - 1; i >= 0 && len(entries) < most; i-- {
+		var some []Entry
+		if _, err := scanFile(path, filepath.Base(fileOf(path, list[i])), func(_ string, _ int, line []byte) error {
+			if entry, err := parseLine(line); err == nil || entry.Sequence > 0 {
+				some = append(some, entry)
+			}
+			if len(some) >= 2*most {
+				some = append(some[:0], some[len(some)-most:]...)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		entries = append(some, entries...)
+	}
+	return entries[max(0, len(entries)-most):], nil
+}
+
 // Verify checks that every line is as it was written and stands where it was.
 // The error is a [*Fault] at the first that is not.
 //

@@ -26,7 +26,7 @@ var (
 )
 
 // shells are the addresses of every page, whatever they show.
-var shells = []string{"/login", "/studies", "/workers", "/pool", "/ground-truth", "/studies/lenet", "/studies/lenet/trials/12", "/studies/lenet/compare?trials=1,2",
+var shells = []string{"/login", "/studies", "/workers", "/pool", "/ground-truth", "/access", "/studies/lenet", "/studies/lenet/trials/12", "/studies/lenet/compare?trials=1,2",
 	"/studies/lenet/charts", "/studies/lenet/edge", "/studies/new", "/compare", "/nowhere"}
 
 // templates are the names of the pages there are.

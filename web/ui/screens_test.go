@@ -71,7 +71,7 @@ func TestEveryPage(t *testing.T) {
 		{"many", "/studies/boosted-or-linear?page=2&compare=3,17", s, false}, {"many-trial", "/studies/boosted-or-linear/trials/12", s, false}, {"charts", "/studies/boosted-or-linear/charts", s, false}, {"charts-of-floats", "/studies/lenet-fashion-mnist/charts", s, false},
 		{"several", "/studies/several", s, false}, {"deployed", "/studies/deployed/trials/0", s, false},
 		{"failing", "/studies/broken-script", s, false}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s, false}, {"fresh", "/studies/digits", s, false},
-		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false},
+		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false}, {"access", "/access", s, false},
 		{"missing", "/nowhere", s, true}, {"unknown", "/studies/none", s, true}, {"unknown-trial", "/studies/digits/trials/7", s, true},
 		{"compare-studies", "/compare?study=lenet-fashion-mnist&study=boosted-or-linear", s, false}, {"compare-no-studies", "/compare", s, false}, {"worker", "/workers?worker=worker-lab-03", s, false},
 		{"edge", "/studies/digits-at-the-edge/edge", s, false}, {"no-edge", "/studies/several/edge", s, false},

@@ -46,6 +46,9 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET /ground-truth", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "ground-truth", Title: "Ground truth"})
 	})
+	mux.HandleFunc("GET /access", func(w http.ResponseWriter, r *http.Request) {
+		pages.write(w, http.StatusOK, page{Name: "access", Title: "Access", Cards: accessCards})
+	})
 	mux.HandleFunc("GET /compare", func(w http.ResponseWriter, r *http.Request) {
 		pages.write(w, http.StatusOK, page{Name: "compare-studies", Title: "Compare studies"})
 	})

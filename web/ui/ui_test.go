@@ -32,7 +32,7 @@ func get(t *testing.T, path string, headers ...string) *httptest.ResponseRecorde
 
 func TestEveryPageIsServedWithAStrictPolicy(t *testing.T) {
 	for path, status := range map[string]int{
-		"/login": 200, "/studies": 200, "/studies/new": 200, "/workers": 200, "/pool": 200, "/ground-truth": 200, "/compare": 200, "/studies/lenet/edge": 200, "/studies/lenet": 200, "/studies/lenet/charts": 200, "/studies/lenet/compare": 200, "/studies/lenet/trials/12": 200,
+		"/login": 200, "/studies": 200, "/studies/new": 200, "/workers": 200, "/pool": 200, "/ground-truth": 200, "/access": 200, "/compare": 200, "/studies/lenet/edge": 200, "/studies/lenet": 200, "/studies/lenet/charts": 200, "/studies/lenet/compare": 200, "/studies/lenet/trials/12": 200,
 		"/": 303, "/studies/lenet/trials/twelve": 404, "/studies/lenet/trials/-1": 404, "/nowhere": 404,
 		"/assets/study.js": 200, "/assets/theme.css": 200, "/assets/icon.svg": 200, "/assets/vendor/uplot/uPlot.js": 200,
 		"/assets/": 404, "/assets/none.js": 404, "/assets/vendor": 404, "/assets/..%2fui.go": 404,
@@ -55,7 +55,7 @@ func TestEveryPageIsServedWithAStrictPolicy(t *testing.T) {
 
 func TestNothingIsInline(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|<script(?:[^>]*)>[^<]`)
-	for _, path := range []string{"/login", "/studies", "/studies/new", "/workers", "/pool", "/ground-truth", "/compare", "/studies/lenet/edge", "/studies/lenet", "/studies/lenet/charts", "/studies/lenet/trials/12", "/nowhere"} {
+	for _, path := range []string{"/login", "/studies", "/studies/new", "/workers", "/pool", "/ground-truth", "/access", "/compare", "/studies/lenet/edge", "/studies/lenet", "/studies/lenet/charts", "/studies/lenet/trials/12", "/nowhere"} {
 		if found := inline.FindString(get(t, path).Body.String()); found != "" {
 			t.Errorf("%s has %q", path, found)
 		}
@@ -134,7 +134,7 @@ func checkVendored(t *testing.T, folder string) {
 
 func TestPagesNeedASession(t *testing.T) {
 	s := newStage(t)
-	for path, public := range map[string]bool{"/login": true, "/assets/login.js": true, "/studies": false, "/workers": false, "/pool": false, "/ground-truth": false, "/compare": false, "/studies/any/edge": false, "/studies/any": false, "/nowhere": false} {
+	for path, public := range map[string]bool{"/login": true, "/assets/login.js": true, "/studies": false, "/workers": false, "/pool": false, "/ground-truth": false, "/access": false, "/compare": false, "/studies/any/edge": false, "/studies/any": false, "/nowhere": false} {
 		answer := s.fetch(path, "")
 		if public != (answer.StatusCode == http.StatusOK) || !public && answer.Header.Get("Location") != "/login?next="+url.QueryEscape(path) {
 			t.Errorf("%s without a session: %s, to %q", path, answer.Status, answer.Header.Get("Location"))

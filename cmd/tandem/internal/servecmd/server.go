@@ -108,7 +108,11 @@ func (s *server) open(ctx context.Context) (err error) {
 func (s *server) handler() http.Handler {
 	proxies, _ := s.process.options.proxies() // which were checked
 	return api.New(api.Config{
-		Studies: usecases.New(s.studies), Artifacts: s.artifacts, Forecasts: s.forecasts, Hooks: s.hooks, SignIn: s.process.options.signIn, Healthy: s.store.Err, Ready: s.process.ready,
+		Studies: usecases.New(s.studies), Artifacts: s.artifacts, Forecasts: s.forecasts, Hooks: s.hooks, SignIn: s.process.options.signIn,
+		AuditLog: func(most int) ([]audit.Entry, error) {
+			return audit.Newest(filepath.Join(s.process.options.Data, auditFolder), most)
+		},
+		Healthy: s.store.Err, Ready: s.process.ready,
 		Config: guard.Config{
 			Tokens: s.store, Authenticator: s.authenticator, Audit: s.audit, UI: ui.Handler(), Hosts: s.process.hosts(), Proxies: proxies, PeerSecret: s.peerSecret,
 			Logger: s.process.options.Logger, Monitor: s.process.monitor, OpenMetrics: s.process.options.openMetrics, Limits: s.process.options.perSecond(),
