@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -421,5 +422,28 @@ func TestALogHasOneWriter(t *testing.T) {
 	written(t, path, 1, audit.Options{})
 	if report, err := audit.Verify(path, ""); err != nil || report.Lines != 2 {
 		t.Errorf("%+v: %v", report, err)
+	}
+}
+
+// The newest lines are the last ones of the log, whatever file they are in.
+func TestTheNewestLines(t *testing.T) {
+	path := t.TempDir()
+	log, err := audit.Open(path, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 25 {
+		if err := log.Append(audit.Entry{Action: "number", Detail: strconv.Itoa(i), Outcome: audit.Done}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for most, want := range map[int]string{3: "22", 10: "15", 25: "0", 100: "0"} {
+		list, err := audit.Newest(path, most)
+		if err != nil || len(list) != min(most, 25) || list[0].Detail != want || list[len(list)-1].Detail != "24" {
+			t.Errorf("of %d: %+v, %v", most, list, err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -28,6 +28,7 @@ func TestPages(t *testing.T) {
 		{"a link with a token signs in and leaves no token behind", trySignIn},
 		{"a wrong token is refused with what to do", tryWrongToken},
 		{"a session that ends leads to the sign-in page and back", tryEndedSession},
+		{"administrators see and change who may do what", tryAccess},
 		{"the leaderboard has the order of the server", tryOrder},
 		{"the leaderboard changes without a reload, and the reader's place stays", tryLive},
 		{"a script without a sign of life is told, until it reports again", tryStalled},
