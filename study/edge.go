@@ -35,6 +35,25 @@ func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoc
 	return def, s.allocator.SiteOf(t.Worker, id).Machine, nil
 }
 
+// ranOn is the type of machine of the worker that ran inferences for a trial, which may
+// have gone on meanwhile.
+func (s *Service) ranOn(ctx context.Context, id trial.ID, report protocol.InferenceReport) (string, error) {
+	r, t, err := s.sessions.LockedTrial(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	r.Unlock()
+	if report.LeaseEpoch > t.LeaseEpoch {
+		return "", problem.New(problem.LeaseLost, "trial %s was never under lease %d", id, report.LeaseEpoch)
+	}
+	worker := cmp.Or(report.Worker, t.Worker)
+	machine := s.allocator.SiteOf(worker, id).Machine
+	if machine == "" {
+		return "", problem.New(problem.Unavailable, "worker %s is not registered: it registers again by itself after a restart of the server", worker)
+	}
+	return machine, nil
+}
+
 // importArchitectures makes what came from elsewhere durable.
 func (s *Service) importArchitectures(ctx context.Context, change journal.Change, reply *protocol.ArchitecturesImported) error {
 	_, err := s.sessions.Apply(ctx, change, reply)
@@ -43,7 +62,7 @@ func (s *Service) importArchitectures(ctx context.Context, change journal.Change
 
 // recordInference writes the architecture, and what it means for the trial and for
 // others of the same architecture on such a machine.
-func (s *Service) recordInference(ctx context.Context, e inference.Result, answer any) error {
+func (s *Service) recordInference(ctx context.Context, e inference.Result, answer *protocol.ArchitectureReply) error {
 	r, t, err := s.sessions.LockedTrial(ctx, e.Trial)
 	if err != nil {
 		return err
@@ -97,11 +116,12 @@ func (s *Service) refreshInference(ctx context.Context, study string, cost trial
 	defer r.Leave()
 	tx := r.Begin()
 	for _, one := range r.Trials {
-		if one.Inference == nil || one.Inference.Architecture != cost.Architecture {
+		if one.Inference == nil || one.Inference.Architecture != cost.Architecture || cost.Machine != "" && one.Inference.Machine != cost.Machine {
 			continue
 		}
-		cost.Machine = one.Inference.Machine
-		session.Infer(tx, one, cost)
+		now := cost
+		now.Machine = one.Inference.Machine
+		session.Infer(tx, one, now)
 	}
 	if len(tx.Change.Events) == 0 {
 		return nil

@@ -112,8 +112,10 @@ func TestAnArchitectureIsRunOnce(t *testing.T) {
 				report.Runs = append(report.Runs, emu.Run{Batch: batch, Threads: threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9, Joules: 3, EnergyMethod: "meter"})
 			}
 		}
-		told, err := w.service.Inferences(w.ctx, leases[0].Trial, report)
-		if err != nil || told.Devices[0].Method != "measured" || told.Devices[0].LatencySeconds.Value != 0.125 || told.Devices[0].Configuration.Cores != 2 {
+		if told, err := w.service.Inferences(w.ctx, leases[0].Trial, report); err != nil || told.Runs != len(report.Runs) {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		if told, err := w.service.Deployments(w.ctx, "edge", 0); err != nil || told.Devices[0].Method != "measured" || told.Devices[0].LatencySeconds.Value != 0.125 || told.Devices[0].Configuration.Cores != 2 {
 			t.Fatalf("%+v, %v", told, err)
 		}
 		trials := trialsOf(t, w, "edge")
@@ -130,6 +132,67 @@ func TestAnArchitectureIsRunOnce(t *testing.T) {
 		w.start()
 		if again, err := w.service.Deployments(w.ctx, "edge", 0); err != nil || again.Devices[0].LatencySeconds.Value != 0.125 {
 			t.Errorf("after a restart: %+v, %v", again, err)
+		}
+	})(t)
+}
+
+// What a worker measures comes after the report that would have waited for it, and even
+// after the trial went on elsewhere: the trials of its type of machine have it then, while
+// the search keeps what it was told.
+func TestMeasurementsComeBehindTheReport(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[this-machine]")
+		here, there := w.box(false), w.box(false)
+		there.id, there.cores = "elsewhere", 4 // another type of machine
+		there.register()
+		var reports []protocol.InferenceReport
+		for _, b := range []*box{here, there} {
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
+			if err != nil || reply.Lease == nil {
+				t.Fatal(reply, err)
+			}
+			lease := reply.Lease
+			if _, err := w.service.Architecture(w.ctx, lease.Trial, architecture(t, lease, 8)); err != nil {
+				t.Fatal(err)
+			}
+			epoch := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}
+			if _, err := w.service.Report(w.ctx, lease.Trial, epoch); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+				t.Fatal(err)
+			}
+			sent := protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Worker: b.id, Key: "architecture-8"}
+			for threads := 1; threads <= 2; threads++ {
+				sent.Runs = append(sent.Runs, emu.Run{Batch: 1, Threads: threads, Seconds: 1e-6, Low: 1e-6, High: 1e-6, P90: 1e-6, P99: 1e-6, Repetitions: 9})
+			}
+			reports = append(reports, sent)
+		}
+		for i, one := range trialsOf(t, w, "edge") {
+			if !one.Results[0].Estimated {
+				t.Errorf("trial %d is measured before anything ran: %+v", i, one.Results[0])
+			}
+		}
+		for i, sent := range slices.Concat(reports, reports[:1]) { // the answer was lost once
+			id := trialsOf(t, w, "edge")[i%2].ID
+			if _, err := w.service.Inferences(w.ctx, id, sent); err != nil {
+				t.Fatal(err)
+			}
+			for j, one := range trialsOf(t, w, "edge") {
+				if known := j <= i; one.Results[0].Estimated == known || known && one.Results[0].Values[0] != trial.Float(1e3*1e-6/0.5) {
+					t.Errorf("after %d reports trial %d has %+v", i+1, j, one.Results[0])
+				}
+			}
+		}
+		w.reportsReplayed(w.view("edge").ID)
+		stale := reports[0]
+		stale.LeaseEpoch += 5
+		if _, err := w.service.Inferences(w.ctx, trialsOf(t, w, "edge")[0].ID, stale); !problem.Is(err, problem.LeaseLost) {
+			t.Errorf("under a lease that never was: %v", err)
+		}
+		stale.LeaseEpoch, stale.Worker = 1, "nobody"
+		if _, err := w.service.Inferences(w.ctx, trialsOf(t, w, "edge")[0].ID, stale); !problem.Is(err, problem.Unavailable) {
+			t.Errorf("by a worker that is not registered: %v", err)
 		}
 	})(t)
 }

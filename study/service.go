@@ -157,7 +157,7 @@ func (s *Service) serve(truth *groundtruth.Base) {
 		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify,
 	})}
 	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus})}
-	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Look: s.Look, Gate: analyses, Now: now})}
+	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, RanOn: s.ranOn, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Look: s.Look, Gate: analyses, Now: now})}
 	s.taught = taught{truth.Queries()}
 	s.ranked = ranked{ranking.New(s.store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: now})}
 	s.analysed = analysed{analysis.New(s.store, analysis.Options{Look: s.Look, Leader: ranking.LeaderOf, Gate: analyses, Now: now})}

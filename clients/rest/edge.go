@@ -15,8 +15,8 @@ func (c PoolCalls) Architecture(ctx context.Context, id trial.ID, report protoco
 }
 
 // Inferences reports what real inferences of it took on the worker.
-func (c PoolCalls) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
-	return write[protocol.Deployments](ctx, c.caller, id, "inferences", report)
+func (c PoolCalls) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.ArchitecturesImported, error) {
+	return write[protocol.ArchitecturesImported](ctx, c.caller, id, "inferences", report)
 }
 
 // AskBoard asks for a model to measure on a board.

@@ -187,7 +187,7 @@ func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrd
 				}
 				return order, err
 			}
-			if err := s.refresh(ctx, ask.Device, key); err != nil {
+			if err := s.refresh(ctx, ask.Device, key, "", ""); err != nil {
 				return nil, err
 			}
 			s.release(ask.Board, asked, true)
@@ -230,7 +230,7 @@ func (s *Service) release(name string, asked settled, all bool) {
 
 // toMeasure is what a board shall measure of the architecture; nil for nothing.
 func (s *Service) toMeasure(ctx context.Context, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
-	a, target, others, leave, err := s.lookAt(ctx, key, name)
+	a, target, others, leave, err := s.lookAt(ctx, key, name, "")
 	if err != nil || a.Skeleton == nil {
 		leave()
 		return nil, err
@@ -248,8 +248,8 @@ func (s *Service) toMeasure(ctx context.Context, key, name string, settings depl
 }
 
 // lookAt is what the search of one device for an architecture needs, which it may do
-// until it leaves.
-func (s *Service) lookAt(ctx context.Context, key, name string) (a emu.Architecture, target deployment.Target, others []emu.Architecture, leave func(), err error) {
+// until it leaves. Machine is the type of the worker's, where that is the device.
+func (s *Service) lookAt(ctx context.Context, key, name, machine string) (a emu.Architecture, target deployment.Target, others []emu.Architecture, leave func(), err error) {
 	leave = func() {}
 	if a, err = s.store.Architecture(ctx, key); err != nil {
 		return a, target, nil, leave, err
@@ -261,7 +261,7 @@ func (s *Service) lookAt(ctx context.Context, key, name string) (a emu.Architect
 	if err != nil {
 		return a, target, nil, leave, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
 	}
-	if target, err = s.target(devices, a, name, ""); err != nil {
+	if target, err = s.target(devices, a, name, machine); err != nil {
 		return a, target, nil, leave, err
 	}
 	if err := s.searching.Enter(ctx); err != nil {
@@ -277,7 +277,9 @@ func (s *Service) ReportBoard(ctx context.Context, sent emu.BoardRuns) (protocol
 		return reply, problem.WithFields("what the board measured is not valid", faults)
 	}
 	if len(sent.Runs) > 0 {
-		if err := s.keep(ctx, sent, &reply); err != nil {
+		site := sent.Site
+		site.Machine = sent.Device
+		if err := s.keep(ctx, sent.Key, sent.Runs, site, &reply); err != nil {
 			return reply, err
 		}
 	}
@@ -285,29 +287,31 @@ func (s *Service) ReportBoard(ctx context.Context, sent emu.BoardRuns) (protocol
 	if len(sent.Runs) == 0 {
 		return reply, nil
 	}
-	return reply, s.refresh(ctx, sent.Device, sent.Key)
+	return reply, s.refresh(ctx, sent.Device, sent.Key, "", "")
 }
 
-// keep makes the runs durable.
-func (s *Service) keep(ctx context.Context, sent emu.BoardRuns, reply *protocol.ArchitecturesImported) error {
-	leave, err := s.enter(ctx, sent.Key)
+// keep makes runs on the machine durable, and what it is made of where that is told.
+func (s *Service) keep(ctx context.Context, key string, runs []emu.Run, site emu.Site, reply *protocol.ArchitecturesImported) error {
+	leave, err := s.enter(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	a, err := s.store.Architecture(ctx, sent.Key)
+	a, err := s.store.Architecture(ctx, key)
 	if problem.Is(err, problem.NotFound) {
-		return problem.WithFields("what the board measured is not valid", []problem.Field{{Path: "key", Value: sent.Key, Message: "is of no known architecture"}})
+		return problem.WithFields("what was measured is not valid", []problem.Field{{Path: "key", Value: key, Message: "is of no known architecture: tell it first"}})
 	}
 	if err != nil {
 		return err
 	}
 	a.Seen = s.options.Now()
-	for i := range sent.Runs {
-		sent.Runs[i].Machine, sent.Runs[i].At = sent.Device, a.Seen
+	for i := range runs {
+		runs[i].Machine, runs[i].At = site.Machine, a.Seen
 	}
-	sent.Site.Machine = sent.Device
-	return s.options.Import(ctx, journal.Change{Architectures: []emu.Architecture{a.With(sent.Runs).At(sent.Site)}}, reply)
+	if a = a.With(runs); site.Cores > 0 {
+		a = a.At(site)
+	}
+	return s.options.Import(ctx, journal.Change{Architectures: []emu.Architecture{a}}, reply)
 }
 
 // answeredBy notes that the board has done what it was asked for.
@@ -330,8 +334,8 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 }
 
 // refresh gives the trials whose objectives are about the device what is known now of the
-// architecture on it.
-func (s *Service) refresh(ctx context.Context, name, key string) error {
+// architecture on it: on a worker's own machine those that were trained on such a one.
+func (s *Service) refresh(ctx context.Context, name, key, machine, failure string) error {
 	for _, want := range s.options.Wanted(name) {
 		def := want.Definition
 		if def.Inference.Devices[0] != name || !slices.Contains(want.Keys, key) {
@@ -341,7 +345,7 @@ func (s *Service) refresh(ctx context.Context, name, key string) error {
 		if err != nil {
 			continue
 		}
-		a, target, others, leave, err := s.lookAt(ctx, key, name)
+		a, target, others, leave, err := s.lookAt(ctx, key, name, machine)
 		if err != nil {
 			return err
 		}
@@ -350,7 +354,9 @@ func (s *Service) refresh(ctx context.Context, name, key string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.options.Refresh(ctx, want.Study, inferenceOf(a, "", []deployment.Deployment{found})); err != nil {
+		cost := inferenceOf(a, machine, []deployment.Deployment{found})
+		cost.Failure = failure
+		if err := s.options.Refresh(ctx, want.Study, cost); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // known is how many of the newest architectures calibrate an estimate.
@@ -174,8 +175,8 @@ func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) 
 
 // toRun are the settings in which the worker shall run inferences: where one of
 // the devices is its own machine, no such run is known, and no other worker of
-// the kind is at it.
-func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine string) []protocol.InferenceCell {
+// the kind is at it: one that had this trial before may have lost it with its lease.
+func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine string, id trial.ID) []protocol.InferenceCell {
 	if def.Inference == nil || !slices.Contains(def.Inference.Devices, device.ThisMachine) {
 		return nil
 	}
@@ -184,9 +185,9 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 		return nil
 	}
 	s.mutex.Lock()
-	until, claimed := s.claims[claim{a.Key, machine}]
+	held, ok := s.claims[claim{a.Key, machine}]
 	s.mutex.Unlock()
-	if claimed && s.options.Now().Before(until) {
+	if ok && held.id != id && s.options.Now().Before(held.until) {
 		return nil
 	}
 	var cells []protocol.InferenceCell

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -27,6 +28,12 @@ const claimTerm = 5 * time.Minute
 
 // claim is what one worker runs.
 type claim struct{ key, machine string }
+
+// claimed is for which trial, and until when that is waited for.
+type claimed struct {
+	id    trial.ID
+	until time.Time
+}
 
 // Store keeps architectures.
 type Store interface {
@@ -49,10 +56,11 @@ type Options struct {
 	// Holder returns the definition of the study of a trial that is held under the
 	// lease, and the type of machine of its worker.
 	Holder func(ctx context.Context, id trial.ID, lease trial.LeaseEpoch) (definition.Definition, string, error)
-	// Record makes the result durable, with the answer to the request: a
-	// *protocol.ArchitectureReply or a *protocol.Deployments. A request that was
-	// answered before gets that answer instead.
-	Record func(ctx context.Context, result Result, answer any) error
+	// RanOn returns the type of machine on which inferences were run for a trial.
+	RanOn func(ctx context.Context, id trial.ID, report protocol.InferenceReport) (string, error)
+	// Record makes the result durable, with the answer to the request. A request that
+	// was answered before gets that answer instead.
+	Record func(ctx context.Context, result Result, answer *protocol.ArchitectureReply) error
 	// Wanted is what studies want to know of a device; Refresh makes what became known
 	// of an architecture durable with the trials of the study that train it.
 	Wanted  func(device string) []Wanted
@@ -77,7 +85,7 @@ type Service struct {
 
 	mutex    sync.Mutex // guards what follows; never held over a call out
 	deciding map[string]*turn
-	claims   map[claim]time.Time // until when a worker is waited for that runs inferences
+	claims   map[claim]claimed
 	deployed map[question]answered
 	learned  int               // counts what calibrates estimates
 	boards   map[string]*board // by name
@@ -103,7 +111,7 @@ type turn struct {
 func New(store Store, options Options) *Service {
 	return &Service{
 		store: store, options: options, searching: gate.New(),
-		deciding: make(map[string]*turn), claims: make(map[claim]time.Time), deployed: make(map[question]answered),
+		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
 		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
 	}
 }
@@ -181,57 +189,42 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		return reply, err
 	}
 	reply.Deployments = append(reply.Deployments, found...)
-	reply.Run = append(reply.Run, s.toRun(a, def, machine)...)
+	reply.Run = append(reply.Run, s.toRun(a, def, machine, id)...)
 	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		// Runs that a board reported meanwhile are not in it: they are looked at again.
 		maps.DeleteFunc(s.settled, func(one settled, _ bool) bool { return one.key == a.Key })
 		if len(reply.Run) > 0 {
-			s.claims[claim{a.Key, machine}] = a.Seen.Add(claimTerm)
+			s.claims[claim{a.Key, machine}] = claimed{id, a.Seen.Add(claimTerm)}
 		}
 	}}, &reply)
 	return reply, err
 }
 
-// Inferences takes in what real inferences took on the trial's worker.
-func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
-	reply := protocol.Deployments{Architecture: report.Key, Devices: []deployment.Deployment{}}
+// Inferences takes in what real inferences took on a trial's worker, and gives the trials
+// that train the architecture on such a machine what follows from it, as [Service.ReportBoard]
+// does: no report waits for it, and the trial may be over.
+func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.ArchitecturesImported, error) {
+	reply := protocol.ArchitecturesImported{Architectures: 1, Runs: len(report.Runs)}
 	if faults := emu.RunFaults(report.Runs); len(faults) > 0 {
 		return reply, problem.WithFields("the inferences of trial "+string(id)+" are not valid", faults)
 	}
-	def, machine, leave, err := s.begin(ctx, report.Key, id, report.LeaseEpoch)
+	machine, err := s.options.RanOn(ctx, id, report)
 	if err != nil {
 		return reply, err
 	}
-	defer leave()
-	a, err := s.store.Architecture(ctx, report.Key)
-	if problem.Is(err, problem.NotFound) {
-		return reply, problem.WithFields("the inferences of trial "+string(id)+" are not valid", []problem.Field{{Path: "key", Value: report.Key,
-			Message: "is of no known architecture: tell it first"}})
-	}
-	if err != nil {
+	if err := s.keep(ctx, report.Key, report.Runs, emu.Site{Machine: machine}, &reply); err != nil {
 		return reply, err
 	}
-	a.Seen = s.options.Now()
-	for i := range report.Runs {
-		report.Runs[i].Machine, report.Runs[i].At = machine, a.Seen
-	}
-	a = a.With(report.Runs)
-	found, err := s.searchDevices(ctx, a, def, machine)
-	if err != nil {
+	if err := s.refresh(ctx, device.ThisMachine, report.Key, machine, report.Failure); err != nil {
 		return reply, err
 	}
-	reply.Devices = append(reply.Devices, found...)
-	inference := inferenceOf(a, machine, found)
-	inference.Failure = report.Failure
-	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inference, func() {
-		s.mutex.Lock()
-		defer s.mutex.Unlock()
-		delete(s.claims, claim{report.Key, machine})
-		s.calibrated()
-	}}, &reply)
-	return reply, err
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.claims, claim{report.Key, machine})
+	s.calibrated()
+	return reply, nil
 }
 
 // told is the architecture as the worker says it is.

@@ -43,10 +43,13 @@ type InferenceCell struct {
 	Threads int `json:"threads"`
 }
 
-// InferenceReport is what real inferences on the worker took.
+// InferenceReport is what real inferences on the worker took. It may come after the
+// lease: no report and no end of a trial waits for it.
 type InferenceReport struct {
 	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
-	Key        string           `json:"key" minLength:"8" maxLength:"128"`
+	// Worker is who ran them; empty for the one that had the trial last.
+	Worker string `json:"worker,omitempty" maxLength:"128" doc:"the worker's id; the trial's last one if left out"`
+	Key    string `json:"key" minLength:"8" maxLength:"128"`
 	// Runs are without their machine, which is the worker's.
 	Runs []emu.Run `json:"runs" maxItems:"1024"`
 	// Failure says why there are none, or not all.

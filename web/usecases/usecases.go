@@ -106,7 +106,7 @@ type OfLeases interface {
 	Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error)
 	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
 	Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error)
-	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
+	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.ArchitecturesImported, error)
 	Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error)
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
 	// KeepSamples keeps samples that are stored as an artifact.

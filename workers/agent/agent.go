@@ -73,6 +73,7 @@ type Agent struct {
 	// alive lasts.
 	deliveries sync.WaitGroup
 	alive      context.Context
+	bench      artifact.Bench
 
 	mutex  sync.Mutex
 	timing protocol.Timing
@@ -181,6 +182,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	background.Go(func() { a.watch(alive) })
 	go gpu.Watch{Open: a.options.openGPUs, Every: a.options.gpuInterval, Occupants: a.occupants, Logger: a.options.Logger}.Run(alive)
 	a.work(ctx, fail)
+	a.bench.Wait()
 	a.pool.Close()
 	stop()
 	background.Wait()
@@ -191,6 +193,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// Measured returns when no model waits to be measured, which goes on after its trial.
+func (a *Agent) Measured() { a.bench.Wait() }
 
 // memoryForData is what part of the memory data sets take at most.
 const memoryForData = 8

@@ -35,6 +35,7 @@ type models struct {
 	runs      int
 	slow      time.Duration // of an inspection
 	failure   error         // of a run
+	gate      chan struct{} // a run goes on once it is closed; nil: at once
 }
 
 func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architecture, error) {
@@ -59,7 +60,17 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architect
 	}}, nil
 }
 
-func (m *models) Run(_ context.Context, _ *os.File, cells []protocol.InferenceCell) ([]emu.Run, error) {
+func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]emu.Run, error) {
+	if _, err := file.Stat(); err != nil {
+		return nil, err
+	}
+	if m.gate != nil {
+		select {
+		case <-m.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.runs++
@@ -79,15 +90,16 @@ func (s *server) Architecture(_ context.Context, id trial.ID, report protocol.Ar
 	return protocol.ArchitectureReply{Run: s.cells, Deployments: []deployment.Deployment{{Device: "toaster", Method: "estimate: test"}}}, nil
 }
 
-func (s *server) Inferences(_ context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error) {
+func (s *server) Inferences(_ context.Context, id trial.ID, report protocol.InferenceReport) (protocol.ArchitecturesImported, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.inferences = append(s.inferences, report)
+	s.announce()
 	s.writes = append(s.writes, write{call: "inferences " + string(id), epoch: report.LeaseEpoch})
-	return protocol.Deployments{}, nil
+	return protocol.ArchitecturesImported{}, nil
 }
 
-// trained runs one trial of a script that saves the model.
+// trained runs one trial of a script that saves the model, and has it measured.
 func trained(t *testing.T, model string, m artifact.Models, cells ...protocol.InferenceCell) (*server, *task, string) {
 	t.Helper()
 	place, s := t.TempDir(), newServer()
@@ -96,14 +108,16 @@ func trained(t *testing.T, model string, m artifact.Models, cells ...protocol.In
 	environment["MODEL"] = model
 	one := s.add(script(t), environment, 2)
 	stop := work(t, s, agent.Options{Models: m})
-	s.await(t, "the trial has ended", func() bool { return len(one.finishes) > 0 })
+	s.await(t, "the trial has ended, and its model is measured", func() bool {
+		return len(one.finishes) > 0 && len(s.inferences) == min(len(cells), 1)
+	})
 	stop()
 	return s, one, place
 }
 
 func TestAModelIsKnownBeforeItsFirstReport(t *testing.T) {
 	m := &models{slow: 300 * time.Millisecond}
-	s, one, place := trained(t, "a model", m, protocol.InferenceCell{Batch: 4, Threads: 2})
+	s, one, place := trained(t, "a model", m)
 	if one.outcomes() != "budget_reached" || strings.Join(file(t, place, "saved"), "") != "200 <nil>" || strings.Join(m.inspected, "") != "a model" {
 		t.Fatalf("%s, %q, %q", one.outcomes(), file(t, place, "saved"), m.inspected)
 	}
@@ -111,7 +125,7 @@ func TestAModelIsKnownBeforeItsFirstReport(t *testing.T) {
 	for _, w := range s.writes {
 		calls = append(calls, strings.Fields(w.call)[0])
 	}
-	if order := strings.Join(calls, " "); !strings.HasPrefix(order, "architecture inferences report") {
+	if order := strings.Join(calls, " "); !strings.HasPrefix(order, "architecture report") {
 		t.Errorf("the server heard %s", order)
 	}
 	told := s.architectures[0]
@@ -121,11 +135,43 @@ func TestAModelIsKnownBeforeItsFirstReport(t *testing.T) {
 	if named := told.Graph.Name + told.Graph.Inputs[0].Name + told.Graph.Operators[0].Name + strings.Join(told.Graph.Operators[0].Inputs, ""); named != "" {
 		t.Errorf("the server heard the user's names: %s", named)
 	}
-	if len(s.inferences) != 1 || s.inferences[0].Runs[0].Batch != 4 || s.inferences[0].Failure != "" {
-		t.Errorf("the server heard of the runs %+v", s.inferences)
-	}
 	if log := one.log[one.lease.LeaseEpoch]; !strings.Contains(log, "toaster") {
 		t.Errorf("the log says %q", log)
+	}
+}
+
+// A model is measured while its trial, and the next one of the architecture, go on and end.
+// A worker that is to leave measures no longer.
+func TestNoReportWaitsForAMeasurement(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		m, s := &models{gate: make(chan struct{})}, newServer()
+		s.cells = []protocol.InferenceCell{{Batch: 4, Threads: 2}}
+		var tasks []*task
+		for range 2 {
+			environment := as("saves", t.TempDir())
+			environment["MODEL"] = "a model"
+			tasks = append(tasks, s.add(script(t), environment, 2))
+		}
+		stop := work(t, s, agent.Options{Models: m})
+		s.await(t, "the trials have ended", func() bool { return len(tasks[0].finishes) > 0 && len(tasks[1].finishes) > 0 })
+		if len(s.inferences) > 0 || tasks[0].outcomes() != "budget_reached" {
+			t.Errorf("%+v before it was measured, %s", s.inferences, tasks[0].outcomes())
+		}
+		if ends {
+			stop()
+			if len(s.inferences) > 0 {
+				t.Errorf("a worker that left measured %+v", s.inferences)
+			}
+			continue
+		}
+		close(m.gate)
+		s.await(t, "the measurement", func() bool { return len(s.inferences) > 0 })
+		told := s.inferences[0]
+		registered := s.workers[told.Worker] == 1
+		stop()
+		if len(s.inferences) != 1 || told.Runs[0].Batch != 4 || told.Failure != "" || !registered || told.LeaseEpoch != tasks[0].lease.LeaseEpoch {
+			t.Errorf("the server heard of the runs %+v", s.inferences)
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	if lease.Sprint != nil {
 		r.sprint.Wanted, r.sprint.After = true, clock.Seconds(lease.Sprint.AfterSeconds)
 	}
-	r.emulation = &artifact.Emulation{Models: a.options.Models, Server: a.options.Server, Lease: lease, Note: r.log.Note, News: a.news, Stalled: r.stalled, Logger: r.logger}
+	r.emulation = &artifact.Emulation{Models: a.options.Models, Server: a.options.Server, Lease: lease, Worker: a.id, Bench: &a.bench, Leaving: ctx, Note: r.log.Note, News: a.news, Stalled: r.stalled, Logger: r.logger}
 	r.watchdog.Seconds, r.watchdog.Ends = lease.StallSeconds, lease.StallEnds
 	r.outbox = openOutbox(a.workspace, lease, r.logger)
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

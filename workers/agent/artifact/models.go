@@ -46,7 +46,7 @@ type Architecture struct {
 
 const (
 	// inspectPatience is how long a look at a model may take, and emulationPatience
-	// how long a report waits for all that is to be found out.
+	// how long its inferences may.
 	inspectPatience   = time.Minute
 	emulationPatience = 2 * time.Minute
 )
@@ -56,7 +56,7 @@ type ModelServer interface {
 	// Architecture says what a trial trains, Inferences what real inferences of it
 	// took here.
 	Architecture(ctx context.Context, id trial.ID, report protocol.ArchitectureReport) (protocol.ArchitectureReply, error)
-	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.Deployments, error)
+	Inferences(ctx context.Context, id trial.ID, report protocol.InferenceReport) (protocol.ArchitecturesImported, error)
 }
 
 // Emulation finds out what the model of one run means, beside the training. It is
@@ -65,6 +65,10 @@ type Emulation struct {
 	Models Models // nil: nobody looks at models
 	Server ModelServer
 	Lease  protocol.Lease
+	// Worker is the id of the worker, Bench where it runs models until Leaving ends.
+	Worker  string
+	Bench   *Bench
+	Leaving context.Context
 	// Note adds a line to the trial's log, News reports whether a warning is new on
 	// this worker, and Stalled is called when the server did not answer an attempt.
 	Note    func(format string, args ...any)
@@ -73,7 +77,7 @@ type Emulation struct {
 	Logger  *slog.Logger
 
 	mutex   sync.Mutex
-	done    chan struct{} // closed when all about the model is found out; nil without one
+	done    chan struct{} // closed when the server knows the architecture; nil without a model
 	stop    context.CancelFunc
 	working sync.WaitGroup
 }
@@ -99,15 +103,31 @@ func (e *Emulation) Take(ctx context.Context, body io.Reader, folder string) err
 	e.mutex.Unlock()
 	e.working.Go(func() {
 		defer close(done)
-		defer file.Close()
-		if err := e.emulate(ctx, file); err != nil && ctx.Err() == nil {
-			e.Note("the model was not emulated: %v", err)
-			if e.News(err.Error()) {
-				e.Logger.Warn("the model was not emulated; the same is not said again", "error", err)
-			}
+		key, cells, err := e.tell(ctx, file)
+		if e.failed(ctx, err); len(cells) == 0 {
+			file.Close()
+			return
+		}
+		if !e.Bench.run(key, func() {
+			defer file.Close()
+			e.failed(e.Leaving, e.measure(e.Leaving, file, key, cells))
+		}) {
+			file.Close()
+			e.Note("this trial does not have its model measured: it waits for that already, or %d others do", mostWaiting)
 		}
 	})
 	return nil
+}
+
+// failed says why nothing was found out, unless it was to end.
+func (e *Emulation) failed(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	e.Note("the model was not emulated: %v", err)
+	if e.News(err.Error()) {
+		e.Logger.Warn("the model was not emulated; the same is not said again", "error", err)
+	}
 }
 
 // receive keeps the body in a file without a name.
@@ -129,52 +149,53 @@ func receive(body io.Reader, folder string) (*os.File, error) {
 	return file, nil
 }
 
-// emulate finds out what the model is, tells the server, and runs what that asks
-// for.
-func (e *Emulation) emulate(ctx context.Context, file *os.File) error {
+// tell finds out what the model is and tells the server, which says in what settings
+// it shall be run here.
+func (e *Emulation) tell(ctx context.Context, file *os.File) (key string, cells []protocol.InferenceCell, err error) {
 	looking, cancel := context.WithTimeout(ctx, inspectPatience)
 	defer cancel()
-	models, server := e.Models, e.Server
-	found, err := models.Inspect(looking, file)
+	found, err := e.Models.Inspect(looking, file)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	report := protocol.ArchitectureReport{
 		LeaseEpoch: e.Lease.LeaseEpoch, Key: found.Key, Graph: emu.Anonymous(found.Graph),
-		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Skeleton: found.Skeleton, Site: models.Site(),
+		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Skeleton: found.Skeleton, Site: e.Models.Site(),
 	}
 	var reply protocol.ArchitectureReply
 	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) (err error) {
-		reply, err = server.Architecture(ctx, e.Lease.Trial, report)
+		reply, err = e.Server.Architecture(ctx, e.Lease.Trial, report)
 		return err
 	})
-	if err != nil {
-		return err
-	}
 	for _, one := range reply.Deployments {
 		e.Note("on %s an inference of a batch of %d takes %.3g ms (%s)", one.Device, one.Configuration.BatchSize, 1e3*one.LatencySeconds.Value, one.Method)
 	}
 	if found.NoSkeleton != "" {
 		e.Note("no board can measure the model: %s", found.NoSkeleton)
 	}
-	if len(reply.Run) == 0 {
-		return nil
-	}
+	return found.Key, reply.Run, err
+}
+
+// measure runs the model, and tells the server what that took.
+func (e *Emulation) measure(ctx context.Context, file *os.File, key string, cells []protocol.InferenceCell) error {
 	running, stop := context.WithTimeout(ctx, emulationPatience)
 	defer stop()
-	runs, failed := models.Run(running, file, reply.Run)
-	inferences := protocol.InferenceReport{LeaseEpoch: e.Lease.LeaseEpoch, Key: found.Key, Runs: runs}
+	runs, failed := e.Models.Run(running, file, cells)
+	report := protocol.InferenceReport{LeaseEpoch: e.Lease.LeaseEpoch, Worker: e.Worker, Key: key, Runs: runs}
 	if failed != nil {
-		inferences.Failure = script.Truncate(failed.Error(), 4096)
+		report.Failure = script.Truncate(failed.Error(), 4096)
 	}
-	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) error {
-		_, err := server.Inferences(ctx, e.Lease.Trial, inferences)
+	away := func(err error) {
+		e.Logger.Warn("the server does not answer; it is told again what the model takes", "error", err)
+	}
+	err := retry.Do(ctx, retry.CallPatience, away, func(ctx context.Context) error {
+		_, err := e.Server.Inferences(ctx, e.Lease.Trial, report)
 		return err
 	})
 	return errors.Join(failed, err)
 }
 
-// End stops what still goes on when the command has ended.
+// End stops a look at the model when the command has ended. What is measured goes on.
 func (e *Emulation) End() {
 	e.mutex.Lock()
 	stop := e.stop
@@ -185,8 +206,8 @@ func (e *Emulation) End() {
 	e.working.Wait()
 }
 
-// Await waits until what is known of the model is known to the server, as the
-// report that follows may need it.
+// Await waits until the server knows what the model is, as the report that follows may
+// need it. No report waits for the model to be measured.
 func (e *Emulation) Await(ctx context.Context) {
 	e.mutex.Lock()
 	done := e.done
@@ -194,12 +215,8 @@ func (e *Emulation) Await(ctx context.Context) {
 	if done == nil {
 		return
 	}
-	timer := time.NewTimer(emulationPatience)
-	defer timer.Stop()
 	select {
 	case <-done:
 	case <-ctx.Done():
-	case <-timer.C:
-		e.Logger.Warn("the emulation of the model takes long: the report does not wait for it any longer")
 	}
 }

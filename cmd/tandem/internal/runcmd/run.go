@@ -229,6 +229,9 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 		}
 	}()
 	last, err := show.Watch(ctx, here.client, view.ID, out)
+	if err == nil {
+		worker.Measured()
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
