@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	emu "github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -83,6 +84,39 @@ func TestTheWinnerComesWithItsDeployment(t *testing.T) {
 	}
 	if text := here.must("study", "deployments", s.name, "--trial", "0"); !strings.Contains(text, "raspberry-pi-4") || !strings.Contains(text, "J/SAMPLE") {
 		t.Errorf("the deployments are\n%s", text)
+	}
+}
+
+// TestAFixedBatchIsAnswered hands over a file that takes 8 samples at a time, where the
+// study asks for batches of 1 to 4: no other batch can run.
+func TestAFixedBatchIsAnswered(t *testing.T) {
+	t.Parallel()
+	one, err := os.ReadFile("../inference_emu/emulator/testdata/fixed.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(t.TempDir(), "eight.onnx")
+	eight := strings.ReplaceAll(string(one), "\n\x02\b\x01\n\x02\b", "\n\x02\b\x08\n\x02\b") // the first dimension of two
+	if err := os.WriteFile(model, []byte(eight), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here := newSite(t)
+	want := read[[]deployment.Deployment](t, here.must("edge", "deploy", model, "--device", "raspberry-pi-4", "--json"))[0]
+	here.worker("--slots", "1")
+	s := newDeployedStudy(t, "fixed", model, "raspberry-pi-4, this-machine")
+	here.must("study", "create", s.file)
+	here.must("study", "watch", s.name)
+	answer := read[protocol.Recommendation](t, here.must("study", "recommend", s.name, "--json"))
+	if len(answer.Deployments) != 2 {
+		t.Fatalf("%+v", answer.Deployments)
+	}
+	for _, got := range answer.Deployments {
+		if samples := got.SamplesPerSecond * got.LatencySeconds.Value; got.Configuration.BatchSize != 8 || math.Abs(samples-8) > 1e-6 {
+			t.Errorf("%s: batches of %d, %v samples in the time of one", got.Device, got.Configuration.BatchSize, samples)
+		}
+	}
+	if got := answer.Deployments[0]; got.SamplesPerSecond != want.SamplesPerSecond || want.Configuration.BatchSize != 8 {
+		t.Errorf("the study says %v samples/s, tandem edge deploy %v", got.SamplesPerSecond, want.SamplesPerSecond)
 	}
 }
 

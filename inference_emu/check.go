@@ -20,6 +20,7 @@ const (
 	maxFaults    = 20
 	maxSeconds   = 1e6
 	maxBatch     = 1000
+	maxFixed     = 1 << 20
 	maxThreads   = 1024
 	maxBytes     = 1 << 50 // a hundred samples of it do not overflow
 )
@@ -44,6 +45,7 @@ func (a Architecture) Faults() []problem.Field {
 	c.require(len(g.Name) <= maxName, "graph.name", len(g.Name), "must have at most %d bytes", maxName)
 	c.require(len(g.Operators) > 0 && len(g.Operators) <= MaxOperators, "graph.operators", len(g.Operators), "must be 1 to %d", MaxOperators)
 	c.require(len(g.Tensors) == 0, "graph.tensors", len(g.Tensors), "must be left out: they have names")
+	c.require(g.FixedBatch >= 0 && g.FixedBatch <= maxFixed, "graph.fixed_batch", g.FixedBatch, "must be from 0 to %d", maxFixed)
 	c.require(len(g.Inputs)+len(g.Outputs) <= maxTensors, "graph.inputs", len(g.Inputs)+len(g.Outputs), "must be at most %d with the outputs", maxTensors)
 	if len(c.faults) > 0 {
 		return c.faults

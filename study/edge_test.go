@@ -330,3 +330,27 @@ func (w *world) leaseOf(t *testing.T, study string) *protocol.Lease {
 	}
 	return reply.Lease
 }
+
+// A file that takes 8 samples at a time runs as it is, and as nothing else.
+func TestAFixedBatchIsNeverAnother(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[this-machine]")
+		lease := w.leaseOf(t, "edge")
+		report := architecture(t, lease, 8)
+		report.Graph.FixedBatch = 8
+		told, err := w.service.Architecture(w.ctx, lease.Trial, report)
+		if err != nil || len(told.Run) != 2 || told.Run[0].Batch != 1 || told.Run[1].Batch != 1 || told.Deployments[0].Configuration.BatchSize != 8 {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		sent := protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: report.Key}
+		for _, cell := range told.Run {
+			sent.Runs = append(sent.Runs, emu.Run{Batch: 1, Threads: cell.Threads, Seconds: 0.5, Low: 0.5, High: 0.5, P90: 0.5, P99: 0.5, Repetitions: 9})
+		}
+		if _, err := w.service.Inferences(w.ctx, lease.Trial, sent); err != nil {
+			t.Fatal(err)
+		}
+		if one := trialsOf(t, w, "edge")[0].Inference; one.Estimated() || one.BatchSize != 8 || one.SamplesPerSecond != 16 {
+			t.Errorf("%+v", one)
+		}
+	})(t)
+}

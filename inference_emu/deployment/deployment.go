@@ -28,9 +28,7 @@ import (
 type Settings struct {
 	// BatchLow and BatchHigh bound the batch size.
 	BatchLow, BatchHigh int
-	// FixedBatch is how many samples the model takes at a time, no more and no
-	// less ([graph.Graph.FixedBatch]); 0 if BatchLow and BatchHigh bound them.
-	FixedBatch  int
+	// A model that fixes its batch has that one ([graph.Graph.FixedBatch]).
 	Objective   tuning.Metric
 	Constraints []tuning.Constraint
 }
@@ -205,8 +203,8 @@ type site struct {
 // steps.
 func (s site) space() tuning.Space {
 	space := tuning.Space{BatchSizes: tuning.Range(s.settings.BatchLow, s.settings.BatchHigh), Cores: tuning.Range(1, s.device.Clusters[0].Cores.Value)}
-	if s.settings.FixedBatch > 0 {
-		space.BatchSizes = []int{s.settings.FixedBatch}
+	if fixed := s.architecture.Graph.FixedBatch; fixed > 0 {
+		space.BatchSizes = []int{int(fixed)}
 	}
 	if steps := s.device.Clusters[0].StepsHertz; steps != nil {
 		space.CPUHertz = steps.Value
@@ -254,8 +252,8 @@ func (s site) settingOf(c tuning.Configuration) estimate.Configuration {
 // batches is a batch in units of what the graph computes at once: a sample, or all
 // samples that a file with a fixed batch takes.
 func (s site) batches(samples int) int {
-	if s.settings.FixedBatch > 0 {
-		return samples / s.settings.FixedBatch
+	if fixed := s.architecture.Graph.FixedBatch; fixed > 0 {
+		return samples / int(fixed)
 	}
 	return samples
 }

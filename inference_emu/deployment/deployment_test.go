@@ -58,10 +58,10 @@ func deploy(t *testing.T, a emu.Architecture, on string, known []emu.Architectur
 
 // What a file takes at a time is one batch, however many samples that are.
 func TestAFixedBatchIsTheOnlyOne(t *testing.T) {
-	a, settings := network(t, 32), fastest
+	a := network(t, 32)
 	one := deploy(t, a, "raspberry-pi-4", nil, deployment.Settings{BatchLow: 1, BatchHigh: 1, Objective: tuning.Latency})
-	settings.FixedBatch = 8
-	got := deploy(t, a, "raspberry-pi-4", nil, settings)
+	a.Graph.FixedBatch = 8
+	got := deploy(t, a, "raspberry-pi-4", nil, fastest)
 	if got.Configuration.BatchSize != 8 || got.LatencySeconds != one.LatencySeconds || math.Abs(got.SamplesPerSecond/one.SamplesPerSecond-8) > 1e-9 || math.Abs(8*got.JoulesPerSample.Value/one.JoulesPerSample.Value-1) > 1e-9 {
 		t.Errorf("8 samples at a time: %+v, one: %+v", got, one)
 	}

@@ -134,8 +134,8 @@ type Graph struct {
 	Tensors   map[string]Tensor `json:"tensors,omitempty"`
 	Operators []Operator        `json:"operators"`
 	// FixedBatch is how many samples the file takes at a time, no more and no less;
-	// 0 if it leaves that open. It is a property of the file, and not stored.
-	FixedBatch int64 `json:"-"`
+	// 0 if it leaves that open. It is a property of the file, and not in the key.
+	FixedBatch int64 `json:"fixed_batch,omitempty" minimum:"0"`
 	// WeightsOutside says that the file refers to weights in other files.
 	WeightsOutside bool `json:"-"`
 }

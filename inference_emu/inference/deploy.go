@@ -192,7 +192,11 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 	}
 	var cells []protocol.InferenceCell
 	for _, threads := range doublings(1, a.Sites[at].Cores) {
-		for _, batch := range doublings(def.Inference.BatchSize.Low, def.Inference.BatchSize.High) {
+		batches := doublings(def.Inference.BatchSize.Low, def.Inference.BatchSize.High)
+		if a.Graph.FixedBatch > 0 {
+			batches = []int{1} // of all samples that the file takes at a time
+		}
+		for _, batch := range batches {
 			cells = append(cells, protocol.InferenceCell{Batch: batch, Threads: threads})
 		}
 	}

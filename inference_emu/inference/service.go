@@ -174,7 +174,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	default:
 		return reply, err
 	}
-	a.Seen = s.options.Now()
+	a.Seen, a.Graph.FixedBatch = s.options.Now(), report.Graph.FixedBatch
 	if a.Skeleton == nil {
 		a.Skeleton = report.Skeleton
 	}

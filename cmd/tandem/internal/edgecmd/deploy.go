@@ -81,8 +81,8 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.keepTo(&settings, path, g.FixedBatch); err != nil {
-		return err
+	if fixed := g.FixedBatch; (f.low > 1 || f.high > 1) && fixed > 0 && (fixed < int64(settings.BatchLow) || fixed > int64(settings.BatchHigh)) {
+		return term.Misuse("--batch-low %d --batch-high %d: %s takes %d at a time: export it with an open first dimension, or leave these flags out", settings.BatchLow, settings.BatchHigh, path, fixed)
 	}
 	a := architectureOf(g)
 	targets, err := f.targets()
@@ -114,18 +114,6 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 		return term.WriteJSON(out, found)
 	}
 	return show.PrintDeployments(out, found)
-}
-
-// keepTo makes the batch the one that the file fixes, if it does.
-func (f *deployFlags) keepTo(s *deployment.Settings, path string, fixed int64) error {
-	if fixed == 0 {
-		return nil
-	}
-	if asked := f.low > 1 || f.high > 1; asked && (fixed < int64(s.BatchLow) || fixed > int64(s.BatchHigh)) {
-		return term.Misuse("--batch-low %d --batch-high %d: %s takes %d at a time: export it with an open first dimension, or leave these flags out", s.BatchLow, s.BatchHigh, path, fixed)
-	}
-	s.FixedBatch = int(fixed)
-	return nil
 }
 
 func (f *deployFlags) settings() (deployment.Settings, error) {
