@@ -104,6 +104,9 @@ type Target struct {
 	Machine string
 	// Fits remembers what was fitted to the device's measurements; nil: nothing does.
 	Fits *Fits
+	// Judged leaves measurements out that make estimates of other models worse. Targets
+	// with the same Fits are judged, or none is.
+	Judged bool
 	// Board says that a board measures what it is asked to: the answer is the best
 	// setting that it has measured, if one meets the constraints.
 	Board bool
@@ -150,7 +153,7 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 	}
 	s.settled = target.Board && s.known() >= MostMeasured
 	measurements := target.measurements(append([]emu.Architecture{a}, known...))
-	s.model, s.plain = target.Fits.of(target.Machine, Rates(on), measurements, prior)
+	s.fit = target.Fits.of(target, measurements, prior)
 	result, err := s.tried()
 	return s, result, err
 }
@@ -192,9 +195,7 @@ type site struct {
 	workload     estimate.Workload
 	settings     Settings
 	runs         []emu.Run
-	model        *estimate.Model
-	// plain stands on no measurement; nil unless there are times and no joules.
-	plain *estimate.Model
+	fit          fit
 	// settled says that what was not measured does not count any more.
 	settled bool
 }
@@ -242,7 +243,7 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 }
 
 func (s site) predict(c tuning.Configuration) estimate.Prediction {
-	return s.model.Predict(s.workload, s.settingOf(c))
+	return s.fit.model.Predict(s.workload, s.settingOf(c))
 }
 
 func (s site) settingOf(c tuning.Configuration) estimate.Configuration {
@@ -263,10 +264,10 @@ func (s site) batches(samples int) int {
 // that the estimate had without measurements, but no less than the board draws at
 // rest and no more than under load, which are the band.
 func (s site) joules(c tuning.Configuration, p estimate.Prediction, seconds estimate.Estimate) estimate.Estimate {
-	if s.plain == nil {
+	if s.fit.plain == nil {
 		return p.Joules
 	}
-	before := s.plain.Predict(s.workload, s.settingOf(c))
+	before := s.fit.plain.Predict(s.workload, s.settingOf(c))
 	idle, load := s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value
 	watts := min(max(before.Joules.Value/before.Seconds.Value, idle), load)
 	return estimate.Estimate{Value: watts * seconds.Value, Low: idle * seconds.Low, High: load * seconds.High}
@@ -311,7 +312,7 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
 	d.Front = result.Front[:min(len(result.Front), maxFront)]
 	p := s.predict(best.Configuration)
 	d.Method, d.EnergyMethod = s.basis(p.Measurements), s.basis(p.EnergyMeasurements)
-	if s.plain != nil {
+	if s.fit.plain != nil {
 		d.EnergyMethod = fmt.Sprintf("estimate: the latency times %.3g to %.3g W, which the device draws at rest and under load", s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value)
 	}
 	if run, ok := s.ran(best.Configuration); ok {
@@ -350,6 +351,8 @@ func (s site) basis(measurements int) string {
 		text += " and 1 measurement on it"
 	case measurements > 1:
 		text += fmt.Sprintf(" and %d measurements on it", measurements)
+	case s.fit.unused > 0:
+		text += fmt.Sprintf(", not from %d measurements on it, which make estimates of other models worse", s.fit.unused)
 	}
 	for _, one := range s.device.Accelerators {
 		text += "; on its cores, its " + strings.ToUpper(one.Kind) + " does not compute"

@@ -67,6 +67,40 @@ func TestAFixedBatchIsTheOnlyOne(t *testing.T) {
 	}
 }
 
+// Measurements of other models that contradict each other are not used by a study;
+// those that agree are.
+func TestMeasurementsThatMakeItWorseAreNotUsed(t *testing.T) {
+	a := network(t, 32)
+	plain := deploy(t, a, "raspberry-pi-4", nil, fastest)
+	for agree, want := range map[bool]string{true: " and 8 measurements on it", false: ", not from 8 measurements on it, which make estimates of other models worse"} {
+		var known []emu.Architecture
+		for i, width := range []int64{4, 16, 64, 128} {
+			other := network(t, width)
+			factor := 5.0
+			if !agree {
+				factor = []float64{1, 0.02, 1, 1}[i]
+			}
+			for threads := 1; threads <= 4; threads += 3 {
+				on := deployment.Target{Device: find(t, "raspberry-pi-4"), Machine: "nowhere"}
+				on.Device.Clusters = slices.Clone(on.Device.Clusters)
+				on.Device.Clusters[0].Cores.Value = threads
+				one, err := deployment.Find(other, on, nil, deployment.Settings{BatchLow: 1, BatchHigh: 1, Objective: tuning.Latency})
+				if err != nil {
+					t.Fatal(err)
+				}
+				seconds := factor * one.LatencySeconds.Value
+				other.Runs = append(other.Runs, emu.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: threads, Seconds: seconds, Low: seconds, High: seconds})
+			}
+			known = append(known, other)
+		}
+		target := deployment.Target{Device: find(t, "raspberry-pi-4"), Machine: "raspberry-pi-4", Judged: true}
+		got, err := deployment.Find(a, target, known, fastest)
+		if err != nil || got.Method != "estimate: from what the device is made of"+want || (got.LatencySeconds == plain.LatencySeconds) == agree {
+			t.Errorf("agree %v: %v (%s), %v; without them %v", agree, got.LatencySeconds, got.Method, err, plain.LatencySeconds)
+		}
+	}
+}
+
 func TestEveryDeviceOfTheCatalogueAnswers(t *testing.T) {
 	devices, err := device.Catalogue()
 	if err != nil {

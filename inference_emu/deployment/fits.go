@@ -1,7 +1,7 @@
 package deployment
 
 import (
-	"reflect"
+	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
@@ -13,28 +13,42 @@ const maxFits = 64
 // all architectures share it. It is not safe for concurrent use.
 type Fits struct{ last map[string]fit }
 
+// fit is what was fitted.
 type fit struct {
 	rates        estimate.Device
 	measurements []estimate.Measurement
-	model, plain *estimate.Model
+	model        *estimate.Model
+	// plain stands on no measurement; nil unless times alone were measured.
+	plain *estimate.Model
+	// unused are measurements that make estimates of other models worse.
+	unused int
 }
 
-// of is the fit to the measurements, and without any where times alone were measured.
-func (f *Fits) of(machine string, rates estimate.Device, measurements []estimate.Measurement, prior estimate.Knowledge) (model, plain *estimate.Model) {
+// parts is into how many parts measurements are divided to see whether they help.
+const parts = 8
+
+// of is the fit to the measurements; judged, only if they make estimates of other models
+// better.
+func (f *Fits) of(target Target, measurements []estimate.Measurement, prior estimate.Knowledge) fit {
+	machine, rates := target.Machine, Rates(target.Device)
 	if f != nil {
-		if known, ok := f.last[machine]; ok && known.rates == rates && reflect.DeepEqual(known.measurements, measurements) {
-			return known.model, known.plain
+		if known, ok := f.last[machine]; ok && known.rates == rates && slices.Equal(known.measurements, measurements) {
+			return known
 		}
 	}
-	model = estimate.Fit(rates, measurements, prior)
-	if timed(measurements) {
-		plain = estimate.Fit(rates, nil, prior)
+	made, used := fit{rates: rates, measurements: measurements}, measurements
+	if target.Judged && !estimate.Helps(estimate.LeftOut(rates, measurements, prior, parts)) {
+		made.unused, used = len(measurements), nil
+	}
+	made.model = estimate.Fit(rates, used, prior)
+	if timed(used) {
+		made.plain = estimate.Fit(rates, nil, prior)
 	}
 	if f != nil {
 		if f.last == nil || len(f.last) >= maxFits {
 			f.last = make(map[string]fit)
 		}
-		f.last[machine] = fit{rates, measurements, model, plain}
+		f.last[machine] = made
 	}
-	return model, plain
+	return made
 }

@@ -123,11 +123,13 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 // target is a device of a study, for a trial on such a machine.
 func (s *Service) target(devices []device.Device, a emu.Architecture, name, machine string) (deployment.Target, error) {
 	if name == device.ThisMachine {
-		return thisMachine(a, machine)
+		target, err := thisMachine(a, machine)
+		target.Judged = true
+		return target, err
 	}
 	// Boards are in the architecture once they measured it.
 	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == name })
-	target := deployment.Target{Machine: name, Board: at >= 0, Fits: &s.fits}
+	target := deployment.Target{Machine: name, Board: at >= 0, Fits: &s.fits, Judged: true}
 	var err error
 	if !strings.HasPrefix(name, device.BoardPrefix) {
 		target.Device, err = device.Find(devices, name)

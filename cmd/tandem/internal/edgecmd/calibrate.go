@@ -3,6 +3,7 @@ package edgecmd
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -48,7 +49,7 @@ the median error to a few percent on most devices (docs/benchmarks/edgetune.md).
 
 It says how far the estimates were off without the measurements, and with all but
 those of one model for that model. Runs on another processor than the device's are
-refused. --output writes them for "tandem edge deploy
+refused, and measurements that make it worse. --output writes them for "tandem edge deploy
 --calibration"; --upload gives them to a server, whose studies then use them.`,
 		Example: `  tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json mobilenet.onnx=mobilenet.json --output pi.json
   tandem edge calibrate raspberry-pi-4 lenet.onnx=lenet.json --upload --server http://127.0.0.1:7171`,
@@ -67,7 +68,7 @@ refused. --output writes them for "tandem edge deploy
 	set.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that the models leave open, as `name=size`")
 	set.StringVar(&flags.output, "output", "", "`file` to write the measurements to")
 	set.BoolVar(&flags.upload, "upload", false, "give the measurements to the server (needs an admin's token)")
-	set.BoolVar(&flags.force, "force", false, "take measurements too whose file names another processor than the device's")
+	set.BoolVar(&flags.force, "force", false, "take measurements too that make estimates worse, or whose file names another processor than the device's")
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	term.AddConnectionFlags(command, &flags.server)
 	return command
@@ -83,6 +84,9 @@ type calibrated struct {
 	// with one model.
 	Before calibrationError  `json:"before"`
 	After  *calibrationError `json:"after,omitempty"`
+	// Helps says that with the measurements of the others a model's errors are smaller
+	// in the mean of their logarithms, or that this cannot be judged.
+	Helps bool `json:"helps"`
 	// EnergyMethods are the ways in which the runs' joules were obtained.
 	EnergyMethods []string `json:"energy_methods"`
 }
@@ -115,23 +119,8 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 		return err
 	}
 	answer.EnergyMethods = energyMethods(all)
-	if f.output != "" {
-		content, err := json.MarshalIndent(all, "", " ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.output, append(content, '\n'), 0o644); err != nil {
-			return err
-		}
-	}
-	if f.upload {
-		client, err := f.server.Open()
-		if err != nil {
-			return err
-		}
-		if _, err := client.ImportArchitectures(command.Context(), all); err != nil {
-			return err
-		}
+	if err := f.keep(command, answer, all); err != nil {
+		return err
 	}
 	if f.json {
 		return term.WriteJSON(command.OutOrStdout(), answer)
@@ -148,6 +137,32 @@ func (f *calibrateFlags) run(command *cobra.Command, name string, files []string
 		fmt.Fprintf(out, "The server has them: studies with %s among their devices use them from now on. Values that trials have already stay as they were.\n", answer.Device)
 	}
 	return nil
+}
+
+// keep writes and uploads the measurements, if they help.
+func (f *calibrateFlags) keep(command *cobra.Command, answer calibrated, all []emu.Architecture) error {
+	if !answer.Helps && !f.force && (f.output != "" || f.upload) {
+		printCalibrated(command.ErrOrStderr(), answer)
+		return errors.New("nothing was kept: these measurements make estimates of other models worse. Measure more models, such as those that you will deploy, or keep them all the same with --force")
+	}
+	if f.output != "" {
+		content, err := json.MarshalIndent(all, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.output, append(content, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	if !f.upload {
+		return nil
+	}
+	client, err := f.server.Open()
+	if err != nil {
+		return err
+	}
+	_, err = client.ImportArchitectures(command.Context(), all)
+	return err
 }
 
 // together adds an architecture. What was measured of it in several files is one
@@ -245,23 +260,14 @@ func judge(rates estimate.Device, all []emu.Architecture) (calibrated, error) {
 	if err != nil {
 		return answer, err
 	}
-	var before, after []float64
-	for left := range all {
-		var rest []estimate.Measurement
-		for i, one := range all {
-			if i != left {
-				rest = append(rest, measurementsOf(one)...)
-			}
-		}
-		with, without := estimate.Fit(rates, rest, knowledge), estimate.Fit(rates, nil, knowledge)
-		for _, m := range measurementsOf(all[left]) {
-			answer.Measurements++
-			before = append(before, math.Abs(without.Predict(m.Workload, m.Configuration).Seconds.Value/m.Seconds-1))
-			after = append(after, math.Abs(with.Predict(m.Workload, m.Configuration).Seconds.Value/m.Seconds-1))
-		}
+	var measurements []estimate.Measurement
+	for _, one := range all {
+		measurements = append(measurements, measurementsOf(one)...)
 	}
+	before, after := estimate.LeftOut(rates, measurements, knowledge, len(measurements))
+	answer.Measurements, answer.Helps = len(measurements), estimate.Helps(before, after)
 	answer.Before = errorOf(before)
-	if len(all) > 1 {
+	if len(after) > 0 {
 		e := errorOf(after)
 		answer.After = &e
 	}
@@ -279,7 +285,12 @@ func measurementsOf(a emu.Architecture) []estimate.Measurement {
 	return list
 }
 
-func errorOf(errors []float64) calibrationError {
+// errorOf is of logarithms of estimate over measurement.
+func errorOf(logarithms []float64) calibrationError {
+	var errors []float64
+	for _, one := range logarithms {
+		errors = append(errors, math.Abs(math.Expm1(one)))
+	}
 	slices.SortFunc(errors, func(a, b float64) int { return cmp.Compare(a, b) })
 	at := func(part float64) float64 { return errors[min(len(errors)-1, int(part*float64(len(errors))))] }
 	return calibrationError{Median: at(0.5), P90: at(0.9)}
@@ -294,6 +305,9 @@ func printCalibrated(out io.Writer, c calibrated) {
 	_ = term.Table(out, []string{"LATENCY, ESTIMATED", "MEDIAN ERROR", "90TH PERCENTILE"}, rows) // as the lines around it
 	if c.After == nil {
 		fmt.Fprintln(out, "With one model it cannot be said how far others are off: give two or more.")
+	}
+	if !c.Helps {
+		fmt.Fprintln(out, "These measurements make estimates of other models worse: studies do not use them.")
 	}
 	for _, method := range c.EnergyMethods {
 		if strings.HasPrefix(method, "estimate") && c.Device != device.ThisMachine {

@@ -160,33 +160,7 @@ func TestDeployNamesWhatIsWrong(t *testing.T) {
 // Measurements of two models, three times as slow as estimated, calibrate.
 func TestADeviceIsCalibrated(t *testing.T) {
 	folder := t.TempDir()
-	args := []string{"calibrate", "raspberry-pi-4"}
-	for _, name := range []string{"lenet5", "resnet", "mobilenet"} {
-		model := filepath.Join("../../../../inference_emu/onnx/testdata", name+".onnx")
-		info, err := os.Stat(model)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ran := edgeRun{Model: model, Result: emulator.Result{ModelBytes: info.Size()}}
-		for _, threads := range []string{"1", "4"} {
-			seconds := 3 * estimated(t, model)
-			if threads == "4" {
-				seconds *= 0.6
-			}
-			m := emulator.Measurement{Cell: emulator.Cell{Batch: 1, Threads: map[string]int{"1": 1, "4": 4}[threads]}, Runs: 10,
-				JoulesPerSample: 30, EnergyMethod: "estimate: 10 W per busy core, 1 W per core at rest", Latency: emulator.Latency{P50: seconds, P90: seconds, P99: seconds, MedianLow: seconds, MedianHigh: seconds}}
-			ran.Cells = append(ran.Cells, m)
-		}
-		content, err := json.Marshal(ran)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(folder, name+".json")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, model+"="+path)
-	}
+	args := slower(t, folder, 3, 3, 3)
 	output := filepath.Join(folder, "pi.json")
 	text, err := said(t, append(args, "--output", output, "--json")...)
 	var told calibrated
@@ -219,6 +193,56 @@ func TestADeviceIsCalibrated(t *testing.T) {
 	if _, err = said(t, "calibrate", "raspberry-pi-4", swapped); err == nil || !strings.Contains(err.Error(), "name the model that ran") {
 		t.Errorf("runs of another model: %v", err)
 	}
+}
+
+// Measurements that contradict each other make estimates of others worse: they are not kept.
+func TestACalibrationThatMakesItWorseIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	output := filepath.Join(folder, "pi.json")
+	args := append(slower(t, folder, 30, 1, 1), "--output", output)
+	if text, err := said(t, args...); err == nil || !strings.Contains(err.Error(), "make estimates of other models worse") {
+		t.Errorf("%v, %s", err, text)
+	}
+	if _, err := os.Stat(output); !os.IsNotExist(err) {
+		t.Errorf("they were written: %v", err)
+	}
+	if text, err := said(t, append(args, "--force")...); err != nil || !strings.Contains(text, "studies do not use them") {
+		t.Errorf("with --force: %v, %s", err, text)
+	}
+}
+
+// slower are the arguments that calibrate with three models, which take so many times as
+// long as is estimated.
+func slower(t *testing.T, folder string, times ...float64) []string {
+	t.Helper()
+	args := []string{"calibrate", "raspberry-pi-4"}
+	for i, name := range []string{"lenet5", "resnet", "mobilenet"} {
+		model := filepath.Join("../../../../inference_emu/onnx/testdata", name+".onnx")
+		info, err := os.Stat(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := edgeRun{Model: model, Result: emulator.Result{ModelBytes: info.Size()}}
+		for _, threads := range []string{"1", "4"} {
+			seconds := times[i] * estimated(t, model)
+			if threads == "4" {
+				seconds *= 0.6
+			}
+			m := emulator.Measurement{Cell: emulator.Cell{Batch: 1, Threads: map[string]int{"1": 1, "4": 4}[threads]}, Runs: 10,
+				JoulesPerSample: 30, EnergyMethod: "estimate: 10 W per busy core, 1 W per core at rest", Latency: emulator.Latency{P50: seconds, P90: seconds, P99: seconds, MedianLow: seconds, MedianHigh: seconds}}
+			ran.Cells = append(ran.Cells, m)
+		}
+		content, err := json.Marshal(ran)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, name+".json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, model+"="+path)
+	}
+	return args
 }
 
 // Runs on another processor say nothing of the device.
