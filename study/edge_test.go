@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
@@ -115,7 +116,7 @@ func TestAnArchitectureIsRunOnce(t *testing.T) {
 		if told, err := w.service.Inferences(w.ctx, leases[0].Trial, report); err != nil || told.Runs != len(report.Runs) {
 			t.Fatalf("%+v, %v", told, err)
 		}
-		if told, err := w.service.Deployments(w.ctx, "edge", 0); err != nil || told.Devices[0].Method != "measured" || told.Devices[0].LatencySeconds.Value != 0.125 || told.Devices[0].Configuration.Cores != 2 {
+		if told, err := w.service.Deployments(w.ctx, "edge", 0); err != nil || told.Devices[0].Method != "measured" || told.Devices[0].LatencySeconds.Value != 0.125 || told.Devices[0].Configuration.Cores != 2 || !told.Devices[0].MeasuredAt.Equal(time.Now()) {
 			t.Fatalf("%+v, %v", told, err)
 		}
 		trials := trialsOf(t, w, "edge")
@@ -351,6 +352,39 @@ func TestAFixedBatchIsNeverAnother(t *testing.T) {
 		}
 		if one := trialsOf(t, w, "edge")[0].Inference; one.Estimated() || one.BatchSize != 8 || one.SamplesPerSecond != 16 {
 			t.Errorf("%+v", one)
+		}
+	})(t)
+}
+
+// A study bounds the cores and the memory of a deployment; the worker runs nothing else.
+func TestADeploymentIsBounded(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[this-machine, raspberry-pi-4], cores: 1, memory_mib: 2")
+		lease := w.leaseOf(t, "edge")
+		told, err := w.service.Architecture(w.ctx, lease.Trial, architecture(t, lease, 8)) // 1 MiB for each sample, and weights
+		if err != nil || len(told.Deployments) != 2 {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		for _, one := range told.Deployments {
+			if one.Configuration.Cores != 1 || one.MemoryBytes > 2<<20 || !one.Runs() {
+				t.Errorf("%s: %+v", one.Device, one)
+			}
+			for _, other := range one.Front {
+				if other.Configuration.Cores != 1 || other.Configuration.BatchSize > 1 {
+					t.Errorf("%s: on the front is %+v", one.Device, other.Configuration)
+				}
+			}
+		}
+		for _, cell := range told.Run {
+			if cell.Threads != 1 {
+				t.Errorf("it shall run %+v", cell)
+			}
+		}
+		large := architecture(t, lease, 8)
+		large.Key, large.ActivationBytes = "architecture-large", 3<<20
+		told, err = w.service.Architecture(w.ctx, lease.Trial, large)
+		if err != nil || told.Deployments[1].Runs() || !strings.Contains(told.Deployments[1].Unmet[0], "more than the 2 MiB that it may take (inference.memory_mib)") {
+			t.Errorf("%+v, %v", told.Deployments, err)
 		}
 	})(t)
 }

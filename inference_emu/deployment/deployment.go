@@ -16,6 +16,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/device"
@@ -29,8 +30,12 @@ type Settings struct {
 	// BatchLow and BatchHigh bound the batch size.
 	BatchLow, BatchHigh int
 	// A model that fixes its batch has that one ([graph.Graph.FixedBatch]).
-	Objective   tuning.Metric
-	Constraints []tuning.Constraint
+	// CoresLow and CoresHigh bound the cores, and MemoryBytes what weights and
+	// activations take; 0 if the device alone does.
+	CoresLow, CoresHigh int
+	MemoryBytes         int64
+	Objective           tuning.Metric
+	Constraints         []tuning.Constraint
 }
 
 // MaxBatch is the largest batch that is searched (section 7.5.2).
@@ -69,6 +74,8 @@ type Deployment struct {
 	// it stands on. EnergyMethod is the same of the joules.
 	Method       string `json:"method"`
 	EnergyMethod string `json:"energy_method"`
+	// MeasuredAt is when the configuration ran, where the latency was measured.
+	MeasuredAt *time.Time `json:"measured_at,omitempty"`
 	// Code is a program that runs the model so; see program.go.
 	Code string `json:"program"`
 	// Front are the configurations between latency, energy and throughput.
@@ -203,7 +210,7 @@ type site struct {
 // space is what can be chosen: of clocks those of the fastest cluster, if it has
 // steps.
 func (s site) space() tuning.Space {
-	space := tuning.Space{BatchSizes: tuning.Range(s.settings.BatchLow, s.settings.BatchHigh), Cores: tuning.Range(1, s.device.Clusters[0].Cores.Value)}
+	space := tuning.Space{BatchSizes: tuning.Range(s.settings.BatchLow, s.settings.BatchHigh), Cores: s.settings.cores(s.device)}
 	if fixed := s.architecture.Graph.FixedBatch; fixed > 0 {
 		space.BatchSizes = []int{int(fixed)}
 	}
@@ -213,6 +220,17 @@ func (s site) space() tuning.Space {
 	return space
 }
 
+// cores are the numbers of cores that are tried on the device, which may have fewer than are
+// asked for.
+func (s Settings) cores(on device.Device) []int {
+	own := on.Clusters[0].Cores.Value
+	high := own
+	if s.CoresHigh > 0 {
+		high = min(own, s.CoresHigh)
+	}
+	return tuning.Range(min(max(1, s.CoresLow), high), high)
+}
+
 // evaluate is what a configuration takes: measured where it was, else estimated.
 func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 	memory := s.memory(c.BatchSize)
@@ -220,8 +238,13 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s for weights and activations, more than the %s that the device has",
 			c.BatchSize, mebibytes(memory), mebibytes(own))
 	}
+	run, ok := s.ran(c)
+	if most := s.settings.MemoryBytes; most > 0 && max(memory, run.MemoryBytes) > most {
+		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s for weights and activations, more than the %s that it may take (inference.memory_mib)",
+			c.BatchSize, mebibytes(max(memory, run.MemoryBytes)), mebibytes(most))
+	}
 	p := s.predict(c)
-	if run, ok := s.ran(c); ok {
+	if ok {
 		joules := s.joules(c, p, estimate.Estimate{Value: run.Seconds, Low: run.Low, High: run.High})
 		if run.Joules > 0 {
 			joules = estimate.Estimate{Value: run.Joules, Low: run.Joules, High: run.Joules}
@@ -317,6 +340,9 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
 	}
 	if run, ok := s.ran(best.Configuration); ok {
 		d.Method = measured
+		if !run.At.IsZero() {
+			d.MeasuredAt = &run.At
+		}
 		if run.Joules > 0 {
 			d.EnergyMethod = run.EnergyMethod
 		}

@@ -193,7 +193,11 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 		return nil
 	}
 	var cells []protocol.InferenceCell
-	for _, threads := range doublings(1, a.Sites[at].Cores) {
+	low, high := 1, a.Sites[at].Cores
+	if bounds := def.Inference.Cores; bounds != nil {
+		low, high = min(bounds.Low, high), min(bounds.High, high)
+	}
+	for _, threads := range doublings(low, high) {
 		batches := doublings(def.Inference.BatchSize.Low, def.Inference.BatchSize.High)
 		if a.Graph.FixedBatch > 0 {
 			batches = []int{1} // of all samples that the file takes at a time

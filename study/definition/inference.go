@@ -13,11 +13,15 @@ type Inference struct {
 	Devices []string `json:"devices"`
 	// BatchSize bounds the batch that is searched.
 	BatchSize BatchRange `json:"batch_size"`
+	// Cores bounds the cores; a device with fewer has all of its own. Nil: all may be used.
+	Cores *BatchRange `json:"cores,omitempty"`
+	// MemoryMiB is what weights and activations may take at most; 0: the device's memory.
+	MemoryMiB int `json:"memory_mib,omitempty"`
 	// Objective is what the best deployment is best in, and keeps to what.
 	Objective InferenceObjective `json:"objective"`
 }
 
-// BatchRange are the batch sizes that are searched.
+// BatchRange are the batch sizes, or the numbers of cores, that are searched.
 type BatchRange struct {
 	Low  int `json:"low"`
 	High int `json:"high"`
@@ -34,6 +38,10 @@ type InferenceObjective struct {
 // constraints can be read.
 func (i Inference) Settings() (deployment.Settings, error) {
 	settings := deployment.Settings{BatchLow: i.BatchSize.Low, BatchHigh: i.BatchSize.High, Objective: i.Objective.Metric}
+	settings.MemoryBytes = int64(i.MemoryMiB) << 20
+	if i.Cores != nil {
+		settings.CoresLow, settings.CoresHigh = i.Cores.Low, i.Cores.High
+	}
 	for _, text := range i.Objective.Constraints {
 		constraint, err := tuning.ParseConstraint(text)
 		if err != nil {

@@ -13,8 +13,12 @@ import (
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
-// maxDevices bounds the devices of a study.
-const maxDevices = 32
+// maxDevices bounds the devices of a study, and the others what is asked of them.
+const (
+	maxDevices   = 32
+	mostCores    = 1024
+	maxMemoryMiB = 1 << 20
+)
 
 // readInference reads the section; nil where there is none.
 func readInference(s tree.Section) *definition.Inference {
@@ -23,12 +27,17 @@ func readInference(s tree.Section) *definition.Inference {
 		return nil
 	}
 	result := &definition.Inference{BatchSize: definition.BatchRange{Low: 1, High: 1}, Objective: definition.InferenceObjective{Metric: tuning.Latency}}
-	known, ok := s.Open(at, n, "devices", "batch_size", "objective")
+	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "objective")
 	if !ok {
 		return result
 	}
 	result.Devices = readDevices(known)
-	readBatchSize(known, &result.BatchSize)
+	readBounds(known, "batch_size", deployment.MaxBatch, &result.BatchSize)
+	if n, _ := known.Get("cores"); n != nil {
+		result.Cores = &definition.BatchRange{Low: 1, High: mostCores}
+		readBounds(known, "cores", mostCores, result.Cores)
+	}
+	known.Whole("memory_mib", 1, maxMemoryMiB, &result.MemoryMiB)
 	if objective, at := known.Get("objective"); objective != nil {
 		readInferenceObjective(s.Decoder, at, objective, &result.Objective)
 	}
@@ -73,14 +82,14 @@ func readDevices(s tree.Section) []string {
 	return names
 }
 
-// readBatchSize reads a number or a range.
-func readBatchSize(s tree.Section, target *definition.BatchRange) {
-	n, at := s.Get("batch_size")
+// readBounds reads a number or a range.
+func readBounds(s tree.Section, field string, most int, target *definition.BatchRange) {
+	n, at := s.Get(field)
 	if n == nil {
 		return
 	}
 	if n.Kind != tree.Mapping {
-		s.WholeOf(at, n, 1, deployment.MaxBatch, &target.Low)
+		s.WholeOf(at, n, 1, most, &target.Low)
 		target.High = target.Low
 		return
 	}
@@ -89,9 +98,9 @@ func readBatchSize(s tree.Section, target *definition.BatchRange) {
 		return
 	}
 	before := len(s.Faults)
-	target.High = deployment.MaxBatch
-	known.Whole("low", 1, deployment.MaxBatch, &target.Low)
-	known.Whole("high", 1, deployment.MaxBatch, &target.High)
+	target.High = most
+	known.Whole("low", 1, most, &target.Low)
+	known.Whole("high", 1, most, &target.High)
 	if len(s.Faults) == before && target.High < target.Low {
 		s.Fault(at, n, "must have a high that is at least low")
 	}

@@ -2,7 +2,7 @@
 // program to copy.
 import { copyButton } from "./copy.js";
 import { byId, make, setText, show } from "./dom.js";
-import { bytes, count, measured, nothing } from "./format.js";
+import { bytes, count, measured, moment, nothing } from "./format.js";
 
 const prefixes = [["", 1], ["m", 1e-3], ["µ", 1e-6], ["n", 1e-9]];
 
@@ -54,7 +54,7 @@ export class DeployCard {
   #row(one) {
     const device = (tag) => make("th", { scope: "row" }, one.device, " ", tag, under(one.title));
     if (!runs(one)) return make("tr", { data: { device: one.device } }, device(null), make("td", { colspan: "5", class: "muted" }, "it does not run there"));
-    const tag = estimated(one.method) ? make("span", { class: "tag", title: one.method }, "estimate") : make("span", { class: "tag good" }, "measured");
+    const tag = estimated(one.method) ? make("span", { class: "tag", title: one.method }, "estimate") : make("span", { class: "tag good", title: one.measured_at && `measured on ${moment(one.measured_at)}` }, one.measured_at ? `measured ${moment(one.measured_at)}` : "measured");
     return make("tr", { data: { device: one.device } },
       device(tag),
       make("td", {}, runWith(one.configuration), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
@@ -172,7 +173,7 @@ func TestADeviceIsCalibrated(t *testing.T) {
 	}
 	// What was measured of the model itself goes before every estimate.
 	table, err := said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--calibration", output)
-	if err != nil || !regexp.MustCompile(`(?m)^raspberry-pi-4 .* measured$`).MatchString(table) || !strings.Contains(table, "the joules are not measured: estimate: the latency times 2.7 to 5.2 W") {
+	if err != nil || !regexp.MustCompile(`(?m)^raspberry-pi-4 .* measured$`).MatchString(table) || !strings.Contains(table, "the joules are not measured: estimate: the latency times 2.7 to 5.2 W") || !strings.Contains(table, "raspberry-pi-4: measured on "+time.Now().Format("2006-")) {
 		t.Errorf("%v, %s", err, table)
 	}
 	text, err = said(t, args...)
