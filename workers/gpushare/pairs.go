@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/gpushare/interference"
 )
 
@@ -45,33 +46,13 @@ type pairModels struct {
 	in                  map[string]int
 	pairs               int
 	factorsOff, meanOff float64
-	told                []PairModel
+	told                []protocol.GPUPairModel
 }
 
-// PairModel is what was learned of pairs on one of the grounds.
-type PairModel struct {
-	Basis string
-	// Pairs is from how many it was learned. Off is by how much the speeds of
-	// hidden pairs were wrong, for half of them by no more than that, and PlainOff
-	// the same of the mean of the others.
-	Pairs         int
-	Off, PlainOff float64
-}
-
-// PairSummary is what is known of trainings that share such a GPU.
-type PairSummary struct {
-	// Kinds is how many kinds of trainings were seen, Seen how many pairs of them
-	// often enough to count.
-	Kinds, Seen int
-	Learned     []PairModel
-	// Reason is why nothing is told of pairs that were not seen.
-	Reason string
-}
-
-// PairSummary is what is known of trainings that share such a GPU.
-func (g *GPU) Pairs() PairSummary {
+// Pairs is what is known of trainings that share such a GPU.
+func (g *GPU) Pairs() protocol.PoolGPUPairs {
 	t := &g.colocations
-	told := PairSummary{Kinds: len(t.alone), Seen: len(t.pairs()), Learned: t.models.told}
+	told := protocol.PoolGPUPairs{Kinds: len(t.alone), Seen: len(t.pairs()), Learned: t.models.told}
 	switch {
 	case len(told.Learned) > 0:
 	case told.Seen < leastForFactors:
@@ -195,13 +176,13 @@ func learnPairs(pairs []pair) pairModels {
 		return p
 	}
 	p.factors, p.factorsOff = factors, off
-	p.told = append(p.told, PairModel{ByFactors, len(pairs), off, plain})
+	p.told = append(p.told, protocol.GPUPairModel{Basis: ByFactors, Pairs: len(pairs), Off: off, PlainOff: plain})
 	if len(pairs) < leastForMean {
 		return p
 	}
 	if off, plain := hide(pairs, byKinds(pairs)); off < plain {
 		p.means, p.meanOff = true, off
-		p.told = append(p.told, PairModel{ByMean, len(pairs), off, plain})
+		p.told = append(p.told, protocol.GPUPairModel{Basis: ByMean, Pairs: len(pairs), Off: off, PlainOff: plain})
 	}
 	return p
 }

@@ -72,7 +72,7 @@ func (m *Model) Summary() []protocol.PoolGPUModel {
 }
 
 func summaryOf(name string, gpu *GPU) protocol.PoolGPUModel {
-	one := protocol.PoolGPUModel{GPU: name, Reason: gpu.Reason()}
+	one := protocol.PoolGPUModel{GPU: name, Reason: gpu.Reason(), Pairs: gpu.Pairs()}
 	one.Trainings, one.Architectures = gpu.Count()
 	if learned := gpu.Learned(); learned != nil {
 		one.LearnedFrom = learned.Model.Samples
@@ -84,11 +84,6 @@ func summaryOf(name string, gpu *GPU) protocol.PoolGPUModel {
 		for _, column := range learned.Model.Importances()[:mostColumnsShown] {
 			one.Importances = append(one.Importances, protocol.GPUImportance{Feature: column.Name, Share: column.Share})
 		}
-	}
-	pairs := gpu.Pairs()
-	one.Pairs = protocol.PoolGPUPairs{Kinds: pairs.Kinds, Seen: pairs.Seen, Reason: pairs.Reason}
-	for _, basis := range pairs.Learned {
-		one.Pairs.Learned = append(one.Pairs.Learned, protocol.GPUPairModel{Basis: basis.Basis, Pairs: basis.Pairs, Off: basis.Off, PlainOff: basis.PlainOff})
 	}
 	return one
 }
