@@ -49,6 +49,9 @@ func TestEncryptedStudiesRunWhereTheirKeyIs(t *testing.T) {
 		if err := rack.checkpoint(lease, 1); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "not encrypted") {
 			t.Errorf("a checkpoint in the clear: %v", err)
 		}
+		if err := rack.service.LogArtifact(rack.ctx, lease.Trial, protocol.ArtifactLog{LeaseEpoch: lease.LeaseEpoch, Name: "a.png", Artifact: strings.Repeat("5", 64), Bytes: 10}); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "is encrypted") {
+			t.Errorf("an artifact: %v", err)
+		}
 		artifact := strings.Repeat("5", 64)
 		rack.service.Uploaded(rack.ctx, artifact, 10, true)
 		if err := rack.service.CommitCheckpoint(rack.ctx, lease.Trial, protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Artifact: artifact, Bytes: 10}); err != nil {

@@ -111,6 +111,22 @@ func (s *queries) Log(ctx context.Context, ref string, number int) (string, erro
 	return s.logs.Log(ctx, t.ID)
 }
 
+// LoggedArtifact is a file that the trial's script logged.
+func (s *queries) LoggedArtifact(ctx context.Context, ref string, number int, name string) (trial.Artifact, error) {
+	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (trial.Artifact, error) {
+		t, err := r.Trial(number)
+		if err != nil {
+			return trial.Artifact{}, err
+		}
+		for _, one := range t.Logged {
+			if one.Name == name {
+				return one, nil
+			}
+		}
+		return trial.Artifact{}, problem.New(problem.NotFound, "trial %d of study %s has no artifact %s", number, r.Study.Definition.Name, name)
+	})
+}
+
 // Followed returns whose study it is whose events the caller wants to follow, and
 // the last event that it has.
 func (s *queries) Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error) {

@@ -180,6 +180,56 @@ func (s *leases) KeepSamples(ctx context.Context, id trial.ID, samples trial.Sam
 	return s.sessions.Commit(ctx, tx, nil)
 }
 
+// mostOfStudy is how many bytes the files that a study's trials log have together.
+const mostOfStudy = 1 << 30
+
+// LogArtifact keeps a file of the trial under its lease, an artifact that the caller sent.
+// The same one again changes nothing; another under its name replaces it.
+func (s *leases) LogArtifact(ctx context.Context, id trial.ID, log protocol.ArtifactLog) error {
+	r, t, err := s.sessions.LockedTrial(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer r.Leave()
+	if err := holds(t, log.LeaseEpoch); err != nil {
+		return session.Refusal(r, err)
+	}
+	if t.State.Terminal() {
+		return session.Refusal(r, problem.New(problem.LeaseLost, "trial %s is %s: its artifacts are no longer wanted", t.ID, t.State))
+	}
+	if r.Study.Definition.Encryption != nil {
+		return problem.New(problem.Invalid, "study %s is encrypted and keeps no artifacts, which the server could read: save the file with the checkpoint", r.Study.Definition.Name)
+	}
+	if err := trial.CheckArtifact(log.Name, log.Bytes); err != nil {
+		return err
+	}
+	if err := s.CheckLogged(ctx, log); err != nil {
+		return err
+	}
+	tx := r.Begin()
+	t, fresh, err := t.WithArtifact(trial.Artifact{
+		Name: log.Name, Epoch: t.LastEpoch, Rung: t.Rung, LeaseEpoch: t.LeaseEpoch, SHA256: log.Artifact, Bytes: log.Bytes, At: tx.Now,
+	})
+	total := int64(0)
+	for _, one := range r.Trials {
+		if one.Number == t.Number {
+			one = t
+		}
+		for _, logged := range one.Logged {
+			total += logged.Bytes
+		}
+	}
+	if err == nil && fresh && total > mostOfStudy {
+		err = problem.New(problem.Invalid, "the artifacts of study %s would have %d bytes together, and may have %d: log smaller ones, or fewer", r.Study.Definition.Name, total, mostOfStudy)
+	}
+	if err != nil || !fresh {
+		tx.Abandon()
+		return session.Refusal(r, err)
+	}
+	tx.Stage(t)
+	return s.sessions.Commit(ctx, tx, nil)
+}
+
 // AppendLog adds to the trial's log.
 func (s *leases) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error {
 	r, t, err := s.sessions.LockedTrial(ctx, id)

@@ -234,6 +234,8 @@ type Trial struct {
 	Preempted   *time.Time `json:"preempted,omitempty"`
 	// Samples are what was sampled of it, by lease.
 	Samples []Samples `json:"samples,omitempty" doc:"what get-samples answers with, by lease"`
+	// Logged are the files that its script logged, by name.
+	Logged []Artifact `json:"artifacts,omitempty" doc:"files that its script logged, by name"`
 	// Annotation is what people wrote about it.
 	Annotation
 }
@@ -315,11 +317,15 @@ func (t Trial) WithSamples(s Samples) (Trial, bool) {
 	return t, true
 }
 
-// Artifacts are those that may still be needed: checkpoints that are kept, and samples.
+// Artifacts are those that may still be needed: checkpoints that are kept, samples, and
+// files that its script logged.
 func (t Trial) Artifacts(over bool) []Checkpoint {
 	needed := t.Kept(over)
 	for _, one := range t.Samples {
 		needed = append(needed, Checkpoint{Artifact: one.Artifact, Bytes: one.Bytes})
+	}
+	for _, one := range t.Logged {
+		needed = append(needed, Checkpoint{Artifact: one.SHA256, Bytes: one.Bytes})
 	}
 	return needed
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -34,6 +35,11 @@ func (c StudyCalls) Datasets(ctx context.Context) ([]protocol.Dataset, error) {
 // DeleteDataset deletes an encrypted data set.
 func (c StudyCalls) DeleteDataset(ctx context.Context, sha256 string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("datasets", sha256)}, nil)
+}
+
+// TrialArtifact downloads a file that the trial's script logged.
+func (c StudyCalls) TrialArtifact(ctx context.Context, study string, number int, name string) (io.ReadCloser, error) {
+	return c.send(ctx, request{method: http.MethodGet, path: path("studies", study, "trials", strconv.Itoa(number), "artifacts", name), stream: true})
 }
 
 // Artifact downloads an artifact. A download that was cut short ends in an

@@ -65,6 +65,8 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"GET /api/v1/studies/x/trials/7":                                      func(c *rest.Client) error { return failure(c.Trial(ctx, "x", 7)) },
 		"GET /api/v1/studies/x/trials/7/log":                                  func(c *rest.Client) error { return failure(c.TrialLog(ctx, "x", 7)) },
 		"POST /api/v1/trials/x-1/samples":                                     func(c *rest.Client) error { return c.KeepSamples(ctx, "x-1", protocol.SampleBatch{}) },
+		"POST /api/v1/trials/x-1/artifacts":                                   func(c *rest.Client) error { return c.LogArtifact(ctx, "x-1", protocol.ArtifactLog{}) },
+		"GET /api/v1/studies/x/trials/7/artifacts/a.png":                      func(c *rest.Client) error { return failure(c.TrialArtifact(ctx, "x", 7, "a.png")) },
 		"GET /api/v1/studies/x/trials/7/samples?format=csv":                   func(c *rest.Client) error { return failure(c.TrialSamples(ctx, "x", 7, "csv")) },
 		"POST /api/v1/workers":                                                func(c *rest.Client) error { return failure(c.Register(ctx, protocol.WorkerRegistration{})) },
 		"GET /api/v1/workers":                                                 func(c *rest.Client) error { return failure(c.Workers(ctx)) },

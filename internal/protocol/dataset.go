@@ -1,6 +1,10 @@
 package protocol
 
-import "time"
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/trial"
+)
 
 // DatasetRequest makes an artifact that the caller has uploaded one of its data sets.
 type DatasetRequest struct {
@@ -14,4 +18,12 @@ type Dataset struct {
 	Bytes     int64     `json:"bytes" minimum:"0"`
 	Owner     string    `json:"owner" doc:"whose studies may use it; admin: the administrators'"`
 	Published time.Time `json:"published"`
+}
+
+// ArtifactLog keeps an uploaded artifact under a name as a file of the trial.
+type ArtifactLog struct {
+	LeaseEpoch trial.LeaseEpoch `json:"lease_epoch" minimum:"1"`
+	Name       string           `json:"name" minLength:"1" maxLength:"100" doc:"it replaces the trial's file of that name"`
+	Artifact   string           `json:"artifact" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the uploaded bytes"`
+	Bytes      int64            `json:"bytes" minimum:"0"`
 }

@@ -111,9 +111,25 @@ func (u *Uploads) CheckUpload(ctx context.Context, t trial.Trial, commitment pro
 	if unsent != nil {
 		return unsent
 	}
-	if size != commitment.Bytes {
-		return problem.WithFields("the checkpoint is not valid", []problem.Field{{Path: "bytes", Value: commitment.Bytes,
+	return checkSize("checkpoint", size, commitment.Bytes)
+}
+
+func checkSize(what string, size, said int64) error {
+	if size != said {
+		return problem.WithFields("the "+what+" is not valid", []problem.Field{{Path: "bytes", Value: said,
 			Message: fmt.Sprintf("must be %d, the size of the artifact", size)}})
 	}
 	return nil
+}
+
+// CheckLogged refuses a file of bytes that the caller has not sent in full lately.
+func (u *Uploads) CheckLogged(ctx context.Context, log protocol.ArtifactLog) error {
+	if access.CallerOf(ctx).Holder == "" { // the program itself
+		return nil
+	}
+	size, _, err := u.Sent(ctx, log.Artifact)
+	if err != nil {
+		return err
+	}
+	return checkSize("artifact", size, log.Bytes)
 }

@@ -83,14 +83,37 @@ func (s artifactAPI) getArtifact(ctx context.Context, input *BlobRef) (*huma.Str
 	if err != nil {
 		return nil, err
 	}
+	return sent(bytes, size, "application/octet-stream", input.SHA256), nil
+}
+
+type loggedInput struct {
+	TrialRef
+	Name string `path:"name" minLength:"1" maxLength:"100"`
+}
+
+// getLogged answers with a file that the trial's script logged.
+func (s artifactAPI) getLogged(ctx context.Context, input *loggedInput) (*huma.StreamResponse, error) {
+	logged, err := s.studies.LoggedArtifact(ctx, input.Study, input.Number, input.Name)
+	if err != nil {
+		return nil, err
+	}
+	bytes, size, err := s.artifacts.Open(logged.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	return sent(bytes, size, logged.ContentType(), logged.Name), nil
+}
+
+// sent answers with the bytes and closes them; to HEAD without them.
+func sent(bytes io.ReadCloser, size int64, kind, name string) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		defer bytes.Close()
 		r, w := humachi.Unwrap(ctx)
 		header := w.Header()
-		header.Set("Content-Type", "application/octet-stream")
+		header.Set("Content-Type", kind)
 		header.Set("Content-Length", strconv.FormatInt(size, 10))
 		// No browser may ever run what somebody uploaded.
-		header.Set("Content-Disposition", `attachment; filename="`+input.SHA256+`"`)
+		header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 		w.WriteHeader(http.StatusOK)
 		if r.Method == http.MethodHead {
@@ -99,7 +122,7 @@ func (s artifactAPI) getArtifact(ctx context.Context, input *BlobRef) (*huma.Str
 		if _, err := io.Copy(transfer.NewWriter(w), bytes); err != nil {
 			panic(http.ErrAbortHandler) // a part must not look like the whole
 		}
-	}}, nil
+	}}
 }
 
 // Artifacts keeps bytes by their SHA-256, in lower-case hexadecimal.

@@ -29,6 +29,10 @@ func (s workerAPI) commitCheckpoint(ctx context.Context, input *leaseInput[proto
 	return nil, s.studies.CommitCheckpoint(ctx, input.Trial, input.Body)
 }
 
+func (s workerAPI) logArtifact(ctx context.Context, input *leaseInput[protocol.ArtifactLog]) (*nothing, error) {
+	return nil, s.studies.LogArtifact(ctx, input.Trial, input.Body)
+}
+
 func (s workerAPI) appendLog(ctx context.Context, input *leaseInput[protocol.LogChunk]) (*nothing, error) {
 	return nil, s.studies.AppendLog(ctx, input.Trial, input.Body)
 }

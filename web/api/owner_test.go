@@ -75,6 +75,7 @@ func (s *stage) alices() property {
 	must(rack.PutArtifact(ctx, hashOf(weights), int64(len(weights)), opener(weights)))
 	must(rack.CommitCheckpoint(ctx, reply.Lease.Trial, protocol.CheckpointCommit{
 		LeaseEpoch: reply.Lease.LeaseEpoch, Epoch: 1, Artifact: hashOf(weights), Bytes: int64(len(weights))}))
+	must(rack.LogArtifact(ctx, reply.Lease.Trial, protocol.ArtifactLog{LeaseEpoch: reply.Lease.LeaseEpoch, Name: "a.png", Artifact: hashOf(weights), Bytes: int64(len(weights))}))
 	return property{study: study, lease: *reply.Lease, artifact: hashOf(weights), worker: "worker-alice"}
 }
 
@@ -114,6 +115,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/trials/{trial}/inferences":                encode(protocol.InferenceReport{LeaseEpoch: epoch, Key: "architecture", Runs: []emu.Run{}}),
 		"POST /api/v1/trials/{trial}/finish":                    encode(protocol.FinishRequest{LeaseEpoch: epoch, Outcome: protocol.CommandFailed}),
 		"POST /api/v1/trials/{trial}/log":                       encode(protocol.LogChunk{LeaseEpoch: epoch, Text: "mine"}),
+		"POST /api/v1/trials/{trial}/artifacts":                 encode(protocol.ArtifactLog{LeaseEpoch: epoch, Name: "a.png", Artifact: p.artifact, Bytes: 7}),
 		"POST /api/v1/trials/{trial}/samples":                   encode(batch(t, protocol.Lease{LeaseEpoch: epoch}, 2)),
 	}
 }
@@ -196,7 +198,7 @@ func TestNoRouteReachesWhatIsAnothers(t *testing.T) {
 
 // path is a path of the document with the property's names in it.
 func (p property) path(path, ref string) string {
-	return strings.NewReplacer("{study}", ref, "{number}", "0", "{worker}", p.worker, "{trial}", string(p.lease.Trial), "{sha256}", p.artifact, "{link}", "none").Replace(path)
+	return strings.NewReplacer("{study}", ref, "{number}", "0", "{worker}", p.worker, "{trial}", string(p.lease.Trial), "{sha256}", p.artifact, "{link}", "none", "{name}", "a.png").Replace(path)
 }
 
 // refusalOf is how a route refuses what is another's: as if it were not there.

@@ -78,6 +78,7 @@ func (s *server) routes() []route {
 		{"GET", trialPath + "/deployments", guard.Guests, 200, guard.Call, "get-deployments", "Say how to run the trial's model on the study's devices", handle(s, knowledgeAPI{s}.deployments), nil},
 		{"GET", trialPath + "/log", guard.Guests, 200, guard.Call, "get-log", "Get what the trial's command printed", handle(s, trialAPI{s}.getLog), bytesAnswer("text/plain")},
 		{"GET", trialPath + "/samples", guard.Guests, 200, guard.Call, "get-samples", "Get what was sampled of a trial about once a second", handle(s, artifactAPI{s}.samples), describeSamples},
+		{"GET", trialPath + "/artifacts/{name}", guard.Guests, 200, guard.Stream, "get-trial-artifact", "Download a file that the trial's script logged", handle(s, artifactAPI{s}.getLogged), bytesAnswer("application/octet-stream")},
 
 		{"POST", prefix + "/workers", guard.Runners, 200, guard.Call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
 		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
@@ -94,6 +95,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/inferences", guard.Runners, 200, guard.Call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
+		{"POST", leasePath + "/artifacts", guard.Runners, 204, guard.Call, "log-artifact", "Keep an uploaded artifact as a file of the trial", handle(s, workerAPI{s}.logArtifact), nil},
 		{"POST", leasePath + "/samples", guard.Runners, 204, guard.Call, "keep-samples", "Keep what was sampled of a trial", handle(s, artifactAPI{s}.keepSamples), nil},
 	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), accessAPI{s}.signInRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
 }

@@ -52,6 +52,7 @@ func TestPages(t *testing.T) {
 		{"every action can be reached on a phone and by keys", tryPhone},
 		{"a viewer is told that it may not", tryViewer},
 		{"a user sees and changes its own studies, an admin all", tryUsers},
+		{"artifacts are shown as what they are, side by side", tryArtifacts},
 		{"a trial shows its curve, history and log, and follows them", tryTrial},
 		{"what is recommended can be copied", tryRecommendation},
 		{"what mattered is shown for each rung", inGallery(tryImportance)},

@@ -42,6 +42,10 @@ func TestEveryPage(t *testing.T) {
 	hand := s.hand()
 	lease := hand.lease("deployed")
 	hand.saves(lease)
+	hand.logs(lease, "confusion.png", picture(t, 0.4))
+	hand.logs(lease, "matrix.csv", "label,shirt,coat\nshirt,93,7\ncoat,11,89\n")
+	hand.logs(lease, "notes.txt", strings.Repeat("a long line of a text that goes on and on ", 20))
+	hand.logs(lease, "weights.bin", "0123")
 	hand.train(lease, 0.5)
 	s.create(severalFile)
 	for i := range 8 {

@@ -49,6 +49,7 @@ type OfTrials interface {
 	Deployments(ctx context.Context, ref string, number int) (protocol.Deployments, error)
 	AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error)
 	Log(ctx context.Context, ref string, number int) (string, error)
+	LoggedArtifact(ctx context.Context, ref string, number int, name string) (trial.Artifact, error)
 	Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error)
 	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
 	WaitEvents(ctx context.Context, ref string, after int64) error
@@ -111,6 +112,8 @@ type OfLeases interface {
 	AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogChunk) error
 	// KeepSamples keeps samples that are stored as an artifact.
 	KeepSamples(ctx context.Context, id trial.ID, samples trial.Samples) error
+	// LogArtifact keeps an uploaded artifact as a file of the trial.
+	LogArtifact(ctx context.Context, id trial.ID, log protocol.ArtifactLog) error
 	// Uploaded notes that the caller uploaded an artifact.
 	Uploaded(ctx context.Context, sha256 string, bytes int64, sealed bool)
 	// CheckArtifact returns not_found unless the caller may read the artifact.

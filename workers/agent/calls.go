@@ -73,6 +73,18 @@ func (c calls) Checkpoint(epoch int) (script.Checkpoint, error) {
 	return c.commit(epoch)
 }
 
+// Artifact keeps a file with the trial.
+func (c calls) Artifact(name string, body io.Reader) error {
+	defer c.working()()
+	c.logging.Lock()
+	defer c.logging.Unlock()
+	err := c.checkpoint.Log(c.ctx, name, body)
+	if problem.Is(err, problem.LeaseLost) {
+		return c.judged(err)
+	}
+	return err
+}
+
 // Next ends the run on the script's behalf.
 func (c calls) Next() *script.Asking { return c.ask() }
 

@@ -53,7 +53,7 @@ func (r starting) start() error {
 	}
 	if err == nil {
 		var own map[string]string
-		if own, err = script.Variables(r.lease, r.place.Checkpoint, r.place.Socket); err == nil && s.Process == nil {
+		if own, err = script.Variables(r.lease, r.place.Checkpoint, r.place.Artifacts, r.place.Socket); err == nil && s.Process == nil {
 			maps.Copy(environment, secrets)
 			maps.Copy(environment, own)
 			if r.agent.sandbox.Mode() != sandbox.Off {

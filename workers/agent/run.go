@@ -72,6 +72,7 @@ type run struct {
 	window     *profiler.Window
 	sprint     *knob.Sprint
 	committing sync.Mutex // held while a checkpoint is on its way
+	logging    sync.Mutex // held while an artifact is on its way
 	checkpoint *artifact.Checkpoint
 	publishes  atomic.Bool
 	outbox     *workspace.Outbox
@@ -180,6 +181,9 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	r.release()
 	if result.OK() {
 		r.commitAtEnd(p)
+	}
+	if !r.unwanted() && r.ctx.Err() == nil {
+		r.checkpoint.LogFolder(r.ctx, r.place.Artifacts, r.log.Note)
 	}
 	ended := r.endedBy()
 	r.mutex.Lock()

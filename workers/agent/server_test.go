@@ -387,6 +387,21 @@ func (s *server) KeepSamples(_ context.Context, id trial.ID, batch protocol.Samp
 	})
 }
 
+func (s *server) LogArtifact(_ context.Context, id trial.ID, log protocol.ArtifactLog) error {
+	return s.fenced("artifact", id, log.LeaseEpoch, func(t *task) error {
+		content, ok := s.artifacts[log.Artifact]
+		if !ok || s.forgets > 0 {
+			s.forgets--
+			return problem.New(problem.Conflict, "send artifact %s first", log.Artifact)
+		}
+		if t.logged == nil {
+			t.logged = map[string]string{}
+		}
+		t.logged[log.Name] = string(content)
+		return nil
+	})
+}
+
 func (s *server) PutArtifact(_ context.Context, hash string, size int64, open func() (io.ReadCloser, error)) error {
 	body, err := open()
 	if err != nil {

@@ -24,7 +24,8 @@ type task struct {
 	checkpoint *trial.Checkpoint
 	finishes   []protocol.FinishRequest
 	log        map[trial.LeaseEpoch]string
-	samples    series.Series // the newest
+	samples    series.Series     // the newest
+	logged     map[string]string // artifacts by name
 	directive  protocol.Directive
 	resumed    []int // first epoch of each lease
 	// systems are the configurations for the epochs after these.

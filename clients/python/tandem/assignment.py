@@ -129,5 +129,8 @@ class Link(Protocol):
     def save_model(self, content: bytes) -> None:
         """Hand over the trial's model, an ONNX file."""
 
+    def log_artifact(self, name: str, content: bytes) -> None:
+        """Keep a file with the trial."""
+
     def directive(self) -> Directive:
         """What the server wants now."""

@@ -143,6 +143,10 @@ class AsyncTrial:
         """Keep the training's state; ``save(path)`` runs in a thread. See :meth:`Trial.checkpoint`."""
         await self._client.run(self.trial.checkpoint, save, epoch)
 
+    async def log_artifact(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> None:
+        """Keep a file with the trial; see :meth:`Trial.log_artifact`."""
+        await self._client.run(self.trial.log_artifact, name, content)
+
     async def restore(self, load: Callable[[str], object]) -> bool:
         """Continue from the checkpoint, if this run has one; ``load(path)`` runs in a thread."""
         return await self._client.run(self.trial.restore, load)

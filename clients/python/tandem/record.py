@@ -84,6 +84,11 @@ class TrialRecord:
         return str(self.raw.get("note") or "")
 
     @property
+    def artifacts(self) -> tuple[Mapping[str, Any], ...]:
+        """The files that its script logged: ``name``, ``kind``, ``bytes``, ``epoch``, by name."""
+        return tuple(self.raw.get("artifacts") or ())
+
+    @property
     def parent(self) -> Optional[int]:
         """The trial that this one continues, in a study with ``promotion: population``; else None."""
         number = self.raw.get("parent")

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Optional
@@ -165,6 +166,14 @@ class SocketLink:
         except NotFoundError:
             print("tandem: this worker is too old to look at models: nothing is emulated", file=sys.stderr)
 
+    def log_artifact(self, name: str, content: bytes) -> None:
+        body = Body("application/octet-stream", len(content), lambda: content)
+        path = "/v1/artifacts/" + urllib.parse.quote(name, safe="")
+        try:
+            self._transport.send(Request("PUT", path, f"keep the artifact {name}", body, timeout=600.0))
+        except NotFoundError:
+            print("tandem: this worker is too old to keep artifacts", file=sys.stderr)
+
     def directive(self) -> Directive:
         return Directive.of(self._transport.send(Request("GET", "/v1/directive", "ask whether to go on")))
 
@@ -208,6 +217,9 @@ class AloneLink:
 
     def save_model(self, content: bytes) -> None:
         print(f"model: {len(content):,} bytes of ONNX", flush=True)
+
+    def log_artifact(self, name: str, content: bytes) -> None:
+        print(f"artifact {name}: {len(content):,} bytes", flush=True)
 
     def directive(self) -> Directive:
         return CONTINUE

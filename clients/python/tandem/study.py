@@ -289,6 +289,11 @@ class Study:
         fetch(self.client, record.raw["checkpoint"], target)
         return target
 
+    def artifact(self, number: int, name: str) -> bytes:
+        """The content of a file that the trial's script logged; :attr:`TrialRecord.artifacts` has their names."""
+        path = self.client.path("studies", self.id, "trials", number, "artifacts", name)
+        return bytes(self.client.transport.send(Request("GET", path, f"download {name}", read=lambda r: r.read())))
+
     def trials_dataframe(self) -> pandas.DataFrame:
         """All trials as a pandas.DataFrame: one row each, params_<name> and metrics_<name> as columns.
 

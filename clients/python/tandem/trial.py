@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional, SupportsFloat
+from typing import Any, Callable, Optional, SupportsFloat, Union
 
 from . import checkpoint as checkpoints
 from . import metrics as values
@@ -234,6 +235,19 @@ class Trial:
         reads the architecture in a sandbox, and the same one is never emulated twice. See docs/edge.md.
         """
         self._link.save_model(to_onnx(model, sample_input))
+
+    def log_artifact(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> None:
+        """Keep a file with the trial, to be shown on its page and beside those of others: bytes, or the path of one.
+
+        ``trial.log_artifact("confusion.png", "/tmp/plot.png")``: the end of the name says what it is. PNG, JPEG, GIF
+        and WebP are shown as pictures, CSV as a table, txt, log, md, json and yaml as text; all others can be
+        downloaded. A file replaces the one of the same name. A trial keeps 32 of up to 8 MiB, 32 MiB together.
+        """
+        if self._goes_on and self._directive.action == "stop":
+            return  # nobody wants it any more
+        if not isinstance(content, bytes):
+            content = Path(content).read_bytes()
+        self._link.log_artifact(name, content)
 
     def should_stop(self) -> bool:
         """Whether no further epoch is wanted in this run: budget reached, pause or stop.

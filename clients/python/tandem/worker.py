@@ -84,20 +84,29 @@ class LeaseLink:
             archive.pack(self.directory, file)
         with packed.open("rb") as file:
             sha256 = archive.digest(file)
-        size = packed.stat().st_size
-        body = Body("application/octet-stream", size, lambda: packed.open("rb"))
+        body = Body("application/octet-stream", packed.stat().st_size, lambda: packed.open("rb"))
+        self._deliver(f"keep checkpoint {epoch}", "checkpoint", sha256, body, {"epoch": epoch})
+        packed.unlink()
+
+    def log_artifact(self, name: str, content: bytes) -> None:
+        self._require_held()
+        sha256 = hashlib.sha256(content).hexdigest()
+        body = Body("application/octet-stream", len(content), lambda: content)
+        self._deliver(f"keep the artifact {name}", "artifacts", sha256, body, {"name": name})
+
+    def _deliver(self, what: str, part: str, sha256: str, body: Body, document: Mapping[str, Any]) -> None:
+        """Upload an artifact, and say of which part of the trial it is."""
         path = self._client.path("artifacts", sha256)
-        document = {"epoch": epoch, "artifact": sha256, "bytes": size}
+        document = {**document, "artifact": sha256, "bytes": body.size}
         for sent in range(1, SENDINGS + 1):
-            self._client.transport.send(Request("PUT", path, "upload the checkpoint", body, timeout=300.0))
+            self._client.transport.send(Request("PUT", path, what, body, timeout=300.0))
             try:
-                self._post(f"keep checkpoint {epoch}", "checkpoint", document)
+                self._post(what, part, document)
             except ConflictError:  # a server that was started meanwhile wants the bytes again
                 if sent == SENDINGS:
                     raise
             else:
                 break
-        packed.unlink()
 
     def directive(self) -> Directive:
         self._require_held()

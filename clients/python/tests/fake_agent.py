@@ -47,6 +47,7 @@ class FakeAgent:
         self.keys: list[Optional[str]] = []
         self.checkpoints: list[int] = []
         self.models: list[bytes] = []
+        self.artifacts: dict[str, bytes] = {}
         self.begins: list[int] = []
         self.old = False
         """Whether it is a worker of before /v1/begin, which takes no "system" in a report."""
@@ -131,6 +132,10 @@ def _handler(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
             content = self.rfile.read(length)
             if (self.command, self.path) == ("PUT", "/v1/model") and not agent.old:
                 agent.models.append(content)
+                self._reply(200, {})
+                return
+            if self.command == "PUT" and self.path.startswith("/v1/artifacts/") and not agent.old:
+                agent.artifacts[self.path[len("/v1/artifacts/") :]] = content
                 self._reply(200, {})
                 return
             document = json.loads(content) if length and self.command != "PUT" else None

@@ -38,6 +38,9 @@ class Meter:
     def save_model(self, content: bytes) -> None:
         raise AssertionError("nothing here has a model")
 
+    def log_artifact(self, name: str, content: bytes) -> None:
+        raise AssertionError("nothing here is logged")
+
 
 def measured(tmp_path: Path, seconds: float = 25, epochs: int = 1_000_000) -> tuple[Trial, Meter]:
     budget = Budget.of({"epochs": epochs, "data_fraction": 1, "seconds": seconds})

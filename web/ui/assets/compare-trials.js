@@ -1,5 +1,6 @@
 // The page that shows several trials of one study side by side. Which they are
 // stands in the address.
+import { artifactFigure } from "./artifacts.js";
 import { get, identity, referenceOf, studyPath } from "./api.js";
 import { CompareChart } from "./compare-chart.js";
 import { mostCompared, numbersIn } from "./comparison.js";
@@ -105,6 +106,21 @@ function drawFacts() {
   ].filter(({ name }) => name !== "Violation" || (study.definition.constraints ?? []).length > 0));
 }
 
+let logged = "";
+
+/** The files that they logged, those of one name in a row. */
+function drawArtifacts() {
+  const known = JSON.stringify(details.map(({ trial }) => trial.artifacts ?? []));
+  if (known === logged) return;
+  logged = known;
+  const names = [...new Set(details.flatMap(({ trial }) => (trial.artifacts ?? []).map((file) => file.name)))].sort();
+  show(byId("artifacts-card"), names.length > 0);
+  fill("artifacts", names.map((name) => ({ name, cells: details.map(({ trial }) => {
+    const file = trial.artifacts?.find((one) => one.name === name);
+    return file ? artifactFigure(reference, trial.number, file) : nothing;
+  }) })));
+}
+
 function offerMetrics() {
   const list = byId("metric");
   const [objective] = study.definition.objective;
@@ -130,6 +146,7 @@ async function refresh() {
   drawParameters();
   drawResults();
   drawFacts();
+  drawArtifacts();
   offerMetrics();
   drawChart();
 }

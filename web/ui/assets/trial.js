@@ -1,5 +1,6 @@
 // The page of one trial: its curves, its history and its log.
 import { Annotation } from "./annotation.js";
+import { artifactFigure } from "./artifacts.js";
 import { address, get, identity, referenceOf, studyPath } from "./api.js";
 import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
@@ -141,6 +142,16 @@ function drawProfile(reports) {
   if (nodes.length > 0) [nodes[0].scrollLeft, nodes[0].scrollTop] = scrolled;
 }
 
+let logged = "";
+
+/** The files that it logged, where there are new ones. */
+function drawArtifacts({ artifacts = [] }) {
+  show(byId("artifacts-card"), artifacts.length > 0);
+  if (JSON.stringify(artifacts) === logged) return;
+  logged = JSON.stringify(artifacts);
+  byId("artifacts").replaceChildren(...artifacts.map((file) => artifactFigure(reference, number, file)));
+}
+
 function drawNeighbours(total) {
   for (const [id, other] of [["previous", number - 1], ["next", number + 1]]) {
     show(byId(id), other >= 0 && other < total);
@@ -202,6 +213,7 @@ async function start() {
     drawTrialSystem(trial, reports);
     await drawDeployments();
     drawProfile(reports);
+    drawArtifacts(trial);
     await samples.draw(trial, reports);
     drawTimeline(detail.events ?? [], (worker) => workers.get(worker) ?? worker);
   }

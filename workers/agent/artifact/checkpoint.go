@@ -23,6 +23,7 @@ const transferPatience = time.Hour
 // Server is what checkpoints need of the study server.
 type Server interface {
 	CommitCheckpoint(ctx context.Context, id trial.ID, commit protocol.CheckpointCommit) error
+	LogArtifact(ctx context.Context, id trial.ID, log protocol.ArtifactLog) error
 	// PutArtifact uploads size bytes under their SHA-256; open may be called
 	// once for each attempt.
 	PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error
@@ -63,28 +64,20 @@ func (c *Checkpoint) Changed() (bool, error) {
 // sendings is how often an artifact is sent for one checkpoint.
 const sendings = 5
 
-// Publish uploads the artifact and commits it as the state after the epoch. A
-// server that was started between the two, or took over from the one that has the
-// bytes, answers conflict: it wants them sent again. It
+// Publish uploads the artifact and commits it as the state after the epoch. It
 // returns when the server has it, for good.
 func (c *Checkpoint) Publish(ctx context.Context, packed Packed, epoch int) error {
-	for sent := 1; ; sent++ {
-		if err := c.upload(ctx, packed.File); err != nil {
-			return err
-		}
-		err := retry.Do(ctx, retry.CallPatience, c.Stalled, func(ctx context.Context) error {
-			return c.Server.CommitCheckpoint(ctx, c.Lease.Trial, protocol.CheckpointCommit{
-				LeaseEpoch: c.Lease.LeaseEpoch, Epoch: epoch, Artifact: packed.SHA256, Bytes: packed.Bytes,
-			})
+	open := func() (io.ReadCloser, error) { return os.Open(packed.path) }
+	err := c.deliver(ctx, func(ctx context.Context) error { return c.upload(ctx, packed.SHA256, packed.Bytes, open) }, func(ctx context.Context) error {
+		return c.Server.CommitCheckpoint(ctx, c.Lease.Trial, protocol.CheckpointCommit{
+			LeaseEpoch: c.Lease.LeaseEpoch, Epoch: epoch, Artifact: packed.SHA256, Bytes: packed.Bytes,
 		})
-		if err == nil {
-			c.committed = packed.content
-			c.Memory.note(c.Lease, epoch)
-		}
-		if sent == sendings || !problem.Is(err, problem.Conflict) {
-			return err
-		}
+	})
+	if err == nil {
+		c.committed = packed.content
+		c.Memory.note(c.Lease, epoch)
 	}
+	return err
 }
 
 // Pack makes an artifact of the checkpoint folder as it is after the epoch. A script may
@@ -112,14 +105,12 @@ func (c *Checkpoint) Pack(epoch int) (Packed, error) {
 // padding come on top of the files, and what encryption adds.
 func tarLimit(l Limits) int64 { return l.Bytes + int64(l.Files)*4096 + 1<<20 + l.Bytes>>11 }
 
-func (c *Checkpoint) upload(ctx context.Context, packed *File) error {
-	return retry.Do(ctx, transferPatience, c.Stalled, func(ctx context.Context) error {
-		err := c.Server.PutArtifact(ctx, packed.SHA256, packed.Bytes, func() (io.ReadCloser, error) { return os.Open(packed.path) })
-		if problem.Is(err, problem.Exhausted) {
-			return problem.New(problem.Invalid, "the server does not take the checkpoint: %w", err) // nor will it later
-		}
-		return err
-	})
+func (c *Checkpoint) upload(ctx context.Context, hash string, size int64, open func() (io.ReadCloser, error)) error {
+	err := c.Server.PutArtifact(ctx, hash, size, open)
+	if problem.Is(err, problem.Exhausted) {
+		return problem.New(problem.Invalid, "the server does not take the file: %w", err) // nor will it later
+	}
+	return err
 }
 
 // Restore puts the lease's checkpoint into the checkpoint folder.

@@ -28,6 +28,9 @@ func (h handler) routes() http.Handler {
 	mux.HandleFunc("PUT /v1/model", h.answerUpTo(largestModel, func(request *http.Request) (any, error) {
 		return struct{}{}, h.calls.Model(request.Body)
 	}))
+	mux.HandleFunc("PUT /v1/artifacts/{name}", h.answerUpTo(trial.LargestArtifact, func(request *http.Request) (any, error) {
+		return struct{}{}, h.calls.Artifact(request.PathValue("name"), request.Body)
+	}))
 	mux.HandleFunc("/", h.answer(func(request *http.Request) (any, error) {
 		return nil, problem.New(problem.NotFound, "there is no %s %s: see docs/training-scripts.md for the calls", request.Method, request.URL.Path)
 	}))

@@ -39,6 +39,8 @@ type Calls interface {
 	Report(said Outcome) (protocol.Directive, error)
 	// Checkpoint publishes the checkpoint folder as the state after the epoch.
 	Checkpoint(epoch int) (Checkpoint, error)
+	// Artifact keeps a file with the trial.
+	Artifact(name string, body io.Reader) error
 	// Next ends the run; nil: there is no other for this process.
 	Next() *Asking
 	// Model takes the model that the script trains.

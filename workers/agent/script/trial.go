@@ -38,9 +38,8 @@ func TrialOf(lease protocol.Lease, wanted system.Configuration, checkpoint strin
 	}
 }
 
-// Variables tell the script what to train, and where its checkpoint folder and its
-// socket are.
-func Variables(lease protocol.Lease, checkpoint, socket string) (map[string]string, error) {
+// Variables tell the script what to train, and where its folders and its socket are.
+func Variables(lease protocol.Lease, checkpoint, artifacts, socket string) (map[string]string, error) {
 	values := map[string]string{
 		"TANDEM_STUDY":          lease.Study,
 		"TANDEM_TRIAL":          string(lease.Trial),
@@ -49,6 +48,7 @@ func Variables(lease protocol.Lease, checkpoint, socket string) (map[string]stri
 		"TANDEM_DATA_FRACTION":  strconv.FormatFloat(lease.Budget.DataFraction, 'g', -1, 64),
 		"TANDEM_RUNG":           strconv.Itoa(lease.Rung),
 		"TANDEM_CHECKPOINT_DIR": checkpoint,
+		"TANDEM_ARTIFACT_DIR":   artifacts,
 		"TANDEM_SEED":           strconv.FormatUint(lease.Seed, 10),
 		"TANDEM_SOCKET":         socket,
 	}

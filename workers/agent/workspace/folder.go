@@ -23,7 +23,7 @@ type Folder struct {
 }
 
 // Run is one run's folder and socket.
-type Run struct{ Directory, Checkpoint, Socket string }
+type Run struct{ Directory, Checkpoint, Artifacts, Socket string }
 
 // NewFolder makes a folder for a command. Its parent is 0700, and so is everything in it.
 func (w *Workspace) NewFolder() (*Folder, error) {
@@ -62,7 +62,8 @@ func (f *Folder) NewRun() (Run, error) {
 	number := fmt.Sprint(f.runs)
 	r := Run{Directory: filepath.Join(f.Directory, number), Socket: filepath.Join(f.Sockets, "s"+number)}
 	r.Checkpoint = filepath.Join(r.Directory, "checkpoint")
-	return r, os.MkdirAll(r.Checkpoint, 0o700)
+	r.Artifacts = filepath.Join(r.Directory, "artifacts")
+	return r, errors.Join(os.MkdirAll(r.Checkpoint, 0o700), os.MkdirAll(r.Artifacts, 0o700))
 }
 
 // Remove leaves the socket, which may still have to say that the run is over.

@@ -1,0 +1,71 @@
+package studycmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+func artifactsCommand(flags *term.Flags) *cobra.Command {
+	var folder string
+	command := onTrial(flags, &cobra.Command{
+		Use:   "artifacts STUDY NUMBER",
+		Short: "List the files that a trial's script logged, or download them",
+		Example: `  tandem study artifacts lenet-fashion-mnist 14
+  tandem study artifacts lenet-fashion-mnist 14 --output plots`,
+	}, func(ctx context.Context, client *rest.Client, name trialName, out io.Writer) error {
+		detail, err := client.Trial(ctx, name.study, name.number)
+		if err != nil {
+			return err
+		}
+		logged := append([]trial.Artifact{}, detail.Trial.Logged...)
+		if folder != "" {
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				return fmt.Errorf("--output: name a new folder: %w", err)
+			}
+			for _, one := range logged {
+				if err := download(ctx, client, name, one, folder); err != nil {
+					return err
+				}
+			}
+		}
+		return term.PrintAnswer(out, flags.JSON, logged, printArtifacts)
+	})
+	command.Flags().StringVarP(&folder, "output", "o", "", "new folder to download them into")
+	return command
+}
+
+// download saves a file that the trial logged in the folder.
+func download(ctx context.Context, client *rest.Client, of trialName, one trial.Artifact, folder string) error {
+	if err := trial.CheckArtifact(one.Name, one.Bytes); err != nil { // a name leads nowhere else
+		return err
+	}
+	body, err := client.TrialArtifact(ctx, of.study, of.number, one.Name)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return term.SaveAs(filepath.Join(folder, one.Name), body)
+}
+
+func printArtifacts(out io.Writer, logged []trial.Artifact) error {
+	if len(logged) == 0 {
+		_, err := fmt.Fprintln(out, "Its script logged no artifacts.")
+		return err
+	}
+	var rows [][]string
+	for _, one := range logged {
+		rows = append(rows, []string{format.Plain(one.Name), one.Kind, strconv.Itoa(one.Rung), strconv.Itoa(one.Epoch), format.Size(one.Bytes)})
+	}
+	return term.Table(out, []string{"NAME", "KIND", "RUNG", "EPOCH", "SIZE"}, rows)
+}
