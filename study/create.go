@@ -46,6 +46,9 @@ type studies struct {
 // is taken is a conflict. What was sent are results that were measured elsewhere: they
 // are stored in the same transaction, and only change what is proposed.
 func (s *studies) CreateWarm(ctx context.Context, def definition.Definition, sent []protocol.Observation) (protocol.StudyView, error) {
+	if err := s.options.Tariff.Check(def); err != nil {
+		return protocol.StudyView{}, err
+	}
 	prior, err := s.earlier.Gather(ctx, &def, sent)
 	if err != nil {
 		return protocol.StudyView{}, err

@@ -174,6 +174,10 @@ func (s *leases) leaseOnce(ctx context.Context, chosen choice, worker string) (r
 	if r.Broken != nil {
 		return reply, false, false, r.Broken
 	}
+	if r.Shifted(s.options.Now()) != "" {
+		reply, err = session.Answered(r, reply, nil)
+		return reply, false, false, err
+	}
 	s.gpus.Prepare(ctx, r.GPUStudy())
 	here, denied := s.reserve(r, worker, chosen)
 	if denied.Joined {

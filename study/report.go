@@ -31,7 +31,8 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	if t.Budget.Measured() && t.MeasuredAt(t.Rung) {
 		return session.Answered(r, s.directive(r, t), nil) // the script went on before it heard that the budget is spent
 	}
-	if err := r.CheckReport(t, report); err != nil {
+	worker, _, _ := s.allocator.Worker(t.Worker)
+	if err := r.CheckReport(t, report, worker.Type); err != nil {
 		return protocol.Directive{}, err
 	}
 	s.allocator.Renew(t.ID, t.LeaseEpoch)
@@ -49,7 +50,6 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	}
 	tx := r.Begin()
 	guidance := r.Tuning().Guide(known, t, report, here, tx.Now)
-	worker, _, _ := s.allocator.Worker(t.Worker)
 	tx.Machine, tx.Start = worker.Type, s.starting(r, t, tx.Now)
 	t, err = tx.Report(t, report, fresh, guidance)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 		s.resize(r, t, report) // before those who wait for cores look again
 		s.truth.Learn(guidance.Records)
 		if fresh {
-			s.took(ctx, r, t, report)
+			s.took(ctx, r, t, report, accepted)
 		}
 		r.Observe(t, accepted)
 		if t.State.Terminal() { // its search stopped it
@@ -87,10 +87,14 @@ func (s *leases) resize(r *session.Session, t trial.Trial, report protocol.Repor
 }
 
 // took counts what an epoch took that was accepted.
-func (s *leases) took(ctx context.Context, r *session.Session, t trial.Trial, report protocol.Report) {
+func (s *leases) took(ctx context.Context, r *session.Session, t trial.Trial, report protocol.Report, accepted []trial.Report) {
 	s.approximation.Reported(t.ID, t.LeaseEpoch, report)
-	if report.Energy != nil {
-		s.allocator.Spend(r.Owner, 0, float64(report.Energy.Joules))
+	for _, one := range accepted {
+		used := pool.Spent{Joules: float64(one.Energy.Joules)}
+		if one.Cost != nil {
+			used.Cost = float64(one.Cost.Amount)
+		}
+		s.allocator.Spend(r.Owner, used)
 	}
 	s.observeGPU(ctx, t, report.GPUUse, float64(report.Seconds-report.SetupSeconds)/t.FractionAt(t.Rung))
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/study/tariff"
 	"github.com/tandem-tune/tandem/study/team"
 	"github.com/tandem-tune/tandem/study/upload"
 	"github.com/tandem-tune/tandem/study/warmstart"
@@ -62,6 +63,8 @@ type Options struct {
 	Logger                         *slog.Logger
 	// Similarity is how runs are grouped into workloads where a study does not say.
 	Similarity similarity.Grouping
+	// Tariff has prices and carbon intensities; nil: there are none.
+	Tariff *tariff.Tariff
 	// Users are the names of the users there are; nil: any name may be one's.
 	Users func(context.Context) (map[string]bool, error)
 
@@ -129,7 +132,7 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 	s := &Service{parts: parts{store: store, options: &options, approximation: approximation.New()}}
 	s.gpus = gpushare.New(store, gpushare.Options{Now: options.Now, RefusalTerm: options.leaseTerm(), Logger: options.Logger})
 	s.teamed = teamed{team.New(team.Options{Find: func(ctx context.Context, ref string) (journal.Study, error) { return s.sessions.Find(ctx, ref) }, Apply: s.applyRules, Users: options.Users})}
-	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Loaded: s.regrant}, s.Role)
+	s.sessions = registry.New(session.Options{Now: options.Now, Store: store, Logger: options.Logger, GPUs: s.gpus, Tariff: options.Tariff, Loaded: s.regrant}, s.Role)
 	s.allocator = allocator.New(allocator.Options{Now: options.Now, Term: options.leaseTerm(), Lock: options.lock})
 	uploads := upload.New(options.Now)
 	s.stocked = stocked{dataset.New(dataset.Options{

@@ -114,6 +114,8 @@ type Report struct {
 	SystemPhase Phase                  `json:"system_phase,omitempty"`
 	// SystemWhy is the sentence of the setting it ran with.
 	SystemWhy string `json:"system_why,omitempty"`
+	// Cost is what it cost; nil where the server has no prices.
+	Cost *Cost `json:"cost,omitempty" doc:"absent where the server has no prices"`
 	// Machine is the type of machine it ran on.
 	Machine string `json:"machine,omitempty" doc:"type of machine"`
 	// Neighbours is how many other trials the machine ran meanwhile, on average.
@@ -183,6 +185,8 @@ type Trial struct {
 	Last    map[string]Float `json:"last,omitempty"`
 	Seconds Float            `json:"seconds"`
 	Energy  Energy           `json:"energy"`
+	// Cost is what its epochs cost together; nil where the server has no prices.
+	Cost *Cost `json:"cost,omitempty" doc:"absent where the server has no prices"`
 	// Setting is the system configuration it is to run with, and why; nil when its
 	// study tunes none. Saved is what tuning has saved so far, an estimate.
 	Setting *Setting `json:"setting,omitempty"`

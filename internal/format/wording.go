@@ -67,6 +67,28 @@ func Energy(energy trial.Energy) string {
 	return text
 }
 
+// Cost is what training cost, and the CO2 that it emitted; empty where nobody knows.
+func Cost(cost *trial.Cost) string {
+	if cost == nil {
+		return ""
+	}
+	var parts []string
+	if cost.Currency != "" {
+		parts = append(parts, fmt.Sprintf("%.4g %s", float64(cost.Amount), Plain(cost.Currency)))
+	}
+	if cost.CO2 != nil {
+		parts = append(parts, fmt.Sprintf("%.4g g of CO2", float64(*cost.CO2)))
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case cost.Estimated():
+		return text + " (estimate)"
+	case cost.Method == "":
+		return text + " (machine hours only)"
+	}
+	return text
+}
+
 // Budget is what a trial has spent or may spend.
 func Budget(b budget.Budget) string {
 	if b.Seconds > 0 {

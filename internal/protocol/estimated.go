@@ -20,6 +20,8 @@ func Estimated(names []string, reported map[string]trial.Float, t trial.Trial) b
 			return false
 		case name == "train_joules":
 			return t.Energy.Estimated()
+		case name == definition.TrainCost || name == definition.TrainCO2:
+			return t.Cost.Estimated()
 		case t.Inference == nil || t.Inference.Device == "" || !slices.Contains(definition.EdgeNames(), name):
 			return false
 		case strings.Contains(name, "joules"):

@@ -9,6 +9,8 @@ type ExtendRequest struct {
 	DataPasses      float64 `json:"data_passes,omitempty" minimum:"0" maximum:"1e9" doc:"how many more passes over the data its trials may make"`
 	TrainingSeconds float64 `json:"training_seconds,omitempty" minimum:"0" maximum:"1e12" doc:"how much longer its trials may train together, in seconds"`
 	Joules          float64 `json:"joules,omitempty" minimum:"0" maximum:"1e15" doc:"how much more energy its trials may use together, in joules"`
+	Cost            float64 `json:"cost,omitempty" minimum:"0" maximum:"1e15" doc:"how much more money its trials may cost together, in the currency of the server's prices"`
+	CO2             float64 `json:"co2_g,omitempty" minimum:"0" maximum:"1e15" doc:"how many more grams of CO2 its trials may emit together"`
 	// RetryFailed tries each trial again that failed, or was lost, as a new trial with the
 	// same parameters, before anything else. Trials gets as many more.
 	RetryFailed bool `json:"retry_failed,omitempty" doc:"try each failed or lost trial again that was not tried again yet, and allow as many more trials for that"`

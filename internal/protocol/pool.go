@@ -9,6 +9,7 @@ type Quota struct {
 	// GPUSecondsADay and JoulesADay bound what the user's trials use in a day (UTC).
 	GPUSecondsADay float64 `json:"gpu_seconds_a_day,omitempty" minimum:"0" maximum:"1e12" doc:"GPUs times seconds in a day (UTC); 0: no bound"`
 	JoulesADay     float64 `json:"joules_a_day,omitempty" minimum:"0" maximum:"1e15" doc:"joules in a day (UTC), as workers report them, estimates too; 0: no bound"`
+	CostADay       float64 `json:"cost_a_day,omitempty" minimum:"0" maximum:"1e12" doc:"money in a day (UTC), by the server's prices; 0: no bound"`
 	// Weight is the user's fair share against users with weight 1.
 	Weight float64 `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"the user's fair share against users with weight 1; 0: 1"`
 	// DatasetBytes bounds the user's encrypted data sets together.
@@ -36,6 +37,7 @@ type PoolUse struct {
 	DominantShare   float64 `json:"dominant_share" doc:"largest part of the pool's GPUs, cores or memory"`
 	GPUSecondsToday float64 `json:"gpu_seconds_today" doc:"since midnight UTC, or since the server started if it keeps none for this user"`
 	JoulesToday     float64 `json:"joules_today" doc:"as workers report them, estimates too"`
+	CostToday       float64 `json:"cost_today,omitempty" doc:"money, by the server's prices"`
 }
 
 // ReservationRequest keeps a worker, or some GPUs, for a user or a study.
@@ -95,6 +97,7 @@ type WaitCause string
 // The causes.
 const (
 	WaitParallel  WaitCause = "parallel"    // its own bound on trials at once
+	WaitHours     WaitCause = "hours"       // the hours that its study file names
 	WaitQuota     WaitCause = "quota"       // its owner's quota
 	WaitReserved  WaitCause = "reservation" // what there is, is kept for others
 	WaitUnfit     WaitCause = "unfit"       // no worker is large enough, or there is none
@@ -108,6 +111,6 @@ const (
 
 // Wait says in words why a study's next trial does not start.
 type Wait struct {
-	Cause  WaitCause `json:"cause" enum:"parallel,quota,reservation,unfit,busy,gang,unsuited,drained,preemption,excluded"`
+	Cause  WaitCause `json:"cause" enum:"parallel,hours,quota,reservation,unfit,busy,gang,unsuited,drained,preemption,excluded"`
 	Reason string    `json:"reason"`
 }

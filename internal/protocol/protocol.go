@@ -315,6 +315,7 @@ type Progress struct {
 	TrialSeconds   float64      `json:"trial_seconds"`
 	ElapsedSeconds float64      `json:"elapsed_seconds"`
 	Energy         trial.Energy `json:"energy"`
+	Cost           *trial.Cost  `json:"cost,omitempty" doc:"absent where the server has no prices"`
 	// RemainingSeconds is an estimate of the time left; absent when unknown.
 	RemainingSeconds *float64 `json:"remaining_seconds,omitempty" doc:"an estimate"`
 	// Saved is what tuning the system parameters saved against their default;

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/study/system"
@@ -47,7 +48,7 @@ func (d Definition) untuned() string {
 
 // dependsOnTime reports whether a metric or formula uses what an epoch took.
 func dependsOnTime(formula string) bool {
-	return strings.Contains(formula, "train_seconds") || strings.Contains(formula, "train_joules")
+	return slices.ContainsFunc([]string{"train_seconds", "train_joules", TrainCost, TrainCO2}, func(name string) bool { return strings.Contains(formula, name) })
 }
 
 // SystemPlan says in one or two sentences what of the system is tuned while trials

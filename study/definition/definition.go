@@ -122,6 +122,10 @@ type Stop struct {
 	// Seconds is how long the study may run; pauses and times without a server
 	// do not count. 0 means no bound.
 	Seconds float64 `json:"seconds"`
+	// Cost and CO2 are how much money, in the currency of the server's prices, and how
+	// many grams of CO2 all trials together may use. 0 means no bound.
+	Cost float64 `json:"cost,omitempty"`
+	CO2  float64 `json:"co2_g,omitempty"`
 	// DataPasses, TrainingSeconds and Joules are how much all trials together may
 	// use: epochs times data fraction, seconds and energy as their workers
 	// reported them. 0 means no bound.
@@ -137,6 +141,15 @@ type Stop struct {
 	// Failures ends the study when this many trials in a row failed and none
 	// was ever measured.
 	Failures int `json:"failures"`
+}
+
+// When is at which hours the study starts trials, until so many hours after it was
+// created. Those that run go on.
+type When struct {
+	// PriceBelow is of a kWh, CO2Below in g for a kWh; nil: any.
+	PriceBelow       *float64 `json:"price_below,omitempty"`
+	CO2Below         *float64 `json:"co2_below,omitempty"`
+	LatestStartHours float64  `json:"latest_start_hours"`
 }
 
 // Encryption is to whom workers encrypt checkpoints.
@@ -225,7 +238,9 @@ type Definition struct {
 	Budget    budget.Settings `json:"budget"`
 	Search    Search          `json:"search"`
 	Stop      Stop            `json:"stop"`
-	Retry     Retry           `json:"retry"`
+	// When is at which hours it starts trials; nil: at all.
+	When  *When `json:"when,omitempty"`
+	Retry Retry `json:"retry"`
 	// Placement is on which machines its trials run, where there are several types.
 	Placement Placement `json:"placement,omitzero"`
 	// Priority orders studies that wait for workers; higher goes first.

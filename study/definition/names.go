@@ -5,7 +5,28 @@ import "slices"
 // ServerNames are the numbers that the server knows of a trial without its
 // script: they can stand in formulas, and be objectives, like metrics.
 func ServerNames() []string {
-	return []string{"data_fraction", "epochs", "train_joules", "train_seconds"}
+	return []string{"data_fraction", "epochs", TrainCO2, TrainCost, "train_joules", "train_seconds"}
+}
+
+// The names of what a training costs, which servers with prices know.
+const (
+	TrainCost = "train_cost"
+	TrainCO2  = "train_co2_g"
+)
+
+// Names are the numbers that the objectives and the constraints use.
+func (d Definition) Names() (names []string) {
+	for _, one := range d.Objectives {
+		if formula, err := one.Formula(); err == nil {
+			names = append(names, formula.Names()...)
+		}
+	}
+	for _, one := range d.Constraints {
+		if formula, err := one.Formula(); err == nil {
+			names = append(names, formula.Names()...)
+		}
+	}
+	return names
 }
 
 // EdgeNames are the numbers that the server knows of a trial's model on the

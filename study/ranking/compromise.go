@@ -147,6 +147,12 @@ func Numbers(t trial.Trial, metrics map[string]trial.Float) map[string]float64 {
 	if t.Energy.Method != "" {
 		known[TrainJoules] = float64(t.Energy.Joules)
 	}
+	if t.Cost != nil && t.Cost.Currency != "" {
+		known[definition.TrainCost] = float64(t.Cost.Amount)
+	}
+	if t.Cost != nil && t.Cost.CO2 != nil {
+		known[definition.TrainCO2] = float64(*t.Cost.CO2)
+	}
 	if i := t.Inference; i != nil && i.Device != "" {
 		known["edge.latency_ms"], known["edge.samples_per_second"] = 1e3*float64(i.LatencySeconds), float64(i.SamplesPerSecond)
 		known["edge.joules_per_sample"], known["edge.memory_mib"] = float64(i.JoulesPerSample), float64(i.MemoryBytes)/(1<<20)

@@ -83,6 +83,8 @@ func (g goal) lacks(name string, report protocol.Report, inferred bool) string {
 	switch {
 	case name == TrainJoules:
 		return fmt.Sprintf("%s needs it, and neither the worker nor the script reported any energy", g.what)
+	case name == definition.TrainCost || name == definition.TrainCO2:
+		return fmt.Sprintf("%s needs it: the server must know the price (--prices, --carbon), and the worker or the script the energy", g.what)
 	case inferred && slices.Contains(definition.EdgeNames(), name):
 		return fmt.Sprintf("%s needs it: the script has to call trial.save_model before its first epoch, and the worker's log says what became of that", g.what)
 	case name == g.label:
@@ -111,8 +113,10 @@ func (g *Goals) Result(t trial.Trial, metrics map[string]trial.Float) trial.Resu
 		result.Violation = trial.Float(math.Inf(1)) // whatever it keeps to, it stands behind all that can be compared
 	}
 	result.Estimated = result.Estimated || protocol.Estimated(g.objectives[0].formula.Names(), metrics, t)
-	if _, reported := metrics[TrainJoules]; !reported && t.Energy.Estimated() {
-		result.Estimated = result.Estimated || slices.ContainsFunc(g.all(), func(one goal) bool { return slices.Contains(one.formula.Names(), TrainJoules) })
+	for name, estimated := range map[string]bool{TrainJoules: t.Energy.Estimated(), definition.TrainCost: t.Cost.Estimated(), definition.TrainCO2: t.Cost.Estimated()} {
+		if _, reported := metrics[name]; !reported && estimated {
+			result.Estimated = result.Estimated || slices.Contains(g.Names(), name)
+		}
 	}
 	return result
 }

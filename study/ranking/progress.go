@@ -44,6 +44,7 @@ func (r Progress) Show() protocol.Progress {
 		p.DataPasses += spending.DataPasses(r.Ladder, t)
 		p.TrialSeconds += float64(t.Seconds)
 		p.Energy = p.Energy.Plus(t.Energy)
+		p.Cost = p.Cost.Plus(t.Cost)
 		p.Promotions += t.Promotions
 		p.Resumes += t.Resumes
 		p.Saved = p.Saved.Plus(t.Saved)

@@ -3,17 +3,19 @@ package session
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/tariff"
 	"github.com/tandem-tune/tandem/study/tuning"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/gpushare"
 )
 
 // CheckReport names every fault of a report.
-func (r *State) CheckReport(t trial.Trial, report protocol.Report) error {
+func (r *Session) CheckReport(t trial.Trial, report protocol.Report, machine string) error {
 	var faults []problem.Field
 	if report.Epoch > t.Budget.Epochs {
 		faults = append(faults, problem.Field{Path: "epoch", Value: report.Epoch,
@@ -52,12 +54,22 @@ func (r *State) CheckReport(t trial.Trial, report protocol.Report) error {
 		if err != nil {
 			return err
 		}
+		t.Cost = t.Cost.Plus(r.costOf(report, machine, r.options.Now()))
 		faults = append(faults, goals.Missing(t, report)...)
 	}
 	if len(faults) > 0 {
 		return problem.WithFields("the report of trial "+string(t.ID)+" is not valid", faults)
 	}
 	return nil
+}
+
+// costOf is what the epoch of a report cost that came at the moment.
+func (r *Session) costOf(report protocol.Report, machine string, now time.Time) *trial.Cost {
+	epoch := tariff.Epoch{Machine: machine, Neighbours: float64(report.Neighbours), Seconds: float64(report.Seconds), At: now}
+	if report.Energy != nil {
+		epoch.Energy = *report.Energy
+	}
+	return r.options.Tariff.Cost(epoch)
 }
 
 // accept stages a new report; the one that reaches the budget becomes the
@@ -72,6 +84,7 @@ func (tx *Transaction) accept(t trial.Trial, report protocol.Report, guidance tu
 		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.Now,
 		SetupSeconds: report.SetupSeconds, System: guidance.Configuration, SystemPhase: guidance.Phase, SystemWhy: guidance.Why,
 		Neighbours: report.Neighbours, Saved: guidance.Saved, Machine: tx.Machine,
+		Cost: tx.Session.costOf(report, tx.Machine, tx.Now),
 	}
 	if guidance.Setting != nil {
 		t.Setting = guidance.Setting
@@ -85,6 +98,7 @@ func (tx *Transaction) accept(t trial.Trial, report protocol.Report, guidance tu
 	t.GPUUse = t.GPUUse.Plus(report.GPUUse)
 	t.Seconds += report.Seconds
 	t.Energy = t.Energy.Plus(energy)
+	t.Cost = t.Cost.Plus(accepted.Cost)
 	if t.Setting != nil {
 		t.SystemUse = trial.Using(t.SystemUse, accepted)
 	}

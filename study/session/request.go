@@ -206,6 +206,9 @@ func (r *Session) Obstacle() (one allocator.Waiting, own []protocol.Wait) {
 	if r.Study.Status != protocol.StudyRunning || len(r.Study.Definition.Command) == 0 || r.Broken != nil || !r.mayStart() {
 		return one, nil
 	}
+	if why := r.Shifted(r.options.Now()); why != "" {
+		return one, []protocol.Wait{{Cause: protocol.WaitHours, Reason: why}}
+	}
 	if r.Full(0) {
 		return one, []protocol.Wait{{Cause: protocol.WaitParallel, Reason: fmt.Sprintf("it runs %d of at most %d trials at once (parallel)", r.Held, r.Study.Definition.Parallel)}}
 	}
@@ -220,8 +223,13 @@ func (r *Session) Obstacle() (one allocator.Waiting, own []protocol.Wait) {
 	return one, nil
 }
 
+// Shifted says why the study starts no trial at this hour; empty: it may.
+func (r *Session) Shifted(now time.Time) string {
+	return r.options.Tariff.Waits(r.Study.Definition.When, r.Study.Created, now)
+}
+
 // Demand is what the study takes and could start now, whatever workers there are.
-func (r *State) Demand() demand.Ask {
+func (r *Session) Demand() demand.Ask {
 	one := demand.Ask{Owner: r.Owner, Study: r.ID, Priority: r.Study.Definition.Priority}
 	if r.Study.Status.Over() && r.Held == 0 {
 		return one
@@ -237,7 +245,7 @@ func (r *State) Demand() demand.Ask {
 			}
 		}
 	}
-	if r.Study.Status != protocol.StudyRunning || len(r.Study.Definition.Command) == 0 || r.Broken != nil {
+	if r.Study.Status != protocol.StudyRunning || len(r.Study.Definition.Command) == 0 || r.Broken != nil || r.Shifted(r.options.Now()) != "" {
 		return one
 	}
 	all := len(r.Queue) + r.fresh()

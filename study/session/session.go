@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/starts"
+	"github.com/tandem-tune/tandem/study/tariff"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/scheduler/costmodel"
 )
@@ -29,6 +30,7 @@ type Options struct {
 	Store  journal.Store
 	Logger *slog.Logger
 	GPUs   GPUs
+	Tariff *tariff.Tariff
 	// Loaded is called with a session that was loaded from the store, while it is locked.
 	Loaded func(*Session)
 }

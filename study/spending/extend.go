@@ -6,6 +6,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // Point is how far a study is when it is extended.
@@ -22,17 +23,23 @@ type Point struct {
 // names every fault of the request, or a conflict where another limit is reached.
 func (s Spending) Extended(stop definition.Stop, more protocol.ExtendRequest, at Point) (definition.Stop, error) {
 	trials := float64(stop.Trials % definition.MaxTrials) // which is no bound
-	limits := []struct {
+	type limit struct {
 		name, unit string
 		more, used float64
 		limit      *float64
-	}{
+	}
+	limits := []limit{
 		{"trials", "trials", float64(more.Trials), float64(at.Trials), &trials},
 		{"seconds", "seconds", more.Seconds, at.Seconds, &stop.Seconds},
 		{"data_passes", "passes over the data", more.DataPasses, s.Passes, &stop.DataPasses},
 		{"training_seconds", "seconds of training", more.TrainingSeconds, s.Seconds, &stop.TrainingSeconds},
 		{"joules", "joules", more.Joules, float64(s.Energy.Joules), &stop.Joules},
 	}
+	var cost trial.Cost
+	if s.Cost != nil {
+		cost = *s.Cost
+	}
+	limits = append(limits, limit{"cost", cost.Currency, more.Cost, float64(cost.Amount), &stop.Cost}, limit{"co2_g", "g of CO2", more.CO2, float64(cost.Grams()), &stop.CO2})
 	var faults []problem.Field
 	given := 0
 	for _, one := range limits {
@@ -54,7 +61,7 @@ func (s Spending) Extended(stop definition.Stop, more protocol.ExtendRequest, at
 		faults = append(faults, problem.Field{Path: "trials", Value: more.Trials, Message: fmt.Sprintf("must leave stop.trials below %d, and not make it %.0f", definition.MaxTrials, trials)})
 	}
 	if given == 0 && !more.RetryFailed {
-		faults = append(faults, problem.Field{Path: "trials", Value: more.Trials, Message: "must be above 0, or else seconds, data_passes, training_seconds or joules"})
+		faults = append(faults, problem.Field{Path: "trials", Value: more.Trials, Message: "must be above 0, or else seconds, data_passes, training_seconds, joules, cost or co2_g"})
 	}
 	if len(faults) > 0 {
 		return stop, problem.WithFields("the study is not extended", faults)

@@ -93,7 +93,7 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	if n == nil {
 		n, at = &tree.Node{Kind: tree.Mapping, Line: s.Node.Line}, tree.Join(s.Path, "stop")
 	}
-	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "target_reached", "failures")
+	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "cost", "co2_g", "target_reached", "failures")
 	if !ok {
 		return result
 	}
@@ -101,6 +101,8 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	s.Number("data_passes", 0, definition.MaxTrials*maxPasses, &result.DataPasses)
 	s.Number("training_seconds", 0, definition.MaxTrials*year, &result.TrainingSeconds)
 	s.Number("joules", 0, maxJoules, &result.Joules)
+	s.Number("cost", 0, maxJoules, &result.Cost)
+	s.Number("co2_g", 0, maxJoules, &result.CO2)
 	s.Flag("target_reached", &result.TargetReached)
 	s.Whole("failures", 0, definition.MaxTrials, &result.Failures)
 	// A grid and a population end by themselves, a time limit ends everything, and every epoch is

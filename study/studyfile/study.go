@@ -20,7 +20,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	}
 	s, _ := d.Open("", root,
 		"name", "description", "command", "service", "directory", "code", "environment", "secrets", "encryption", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
-		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
+		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "when", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
 	def.Service = readService(s)
@@ -41,6 +41,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Budget = readBudget(s, def.Service != nil)
 	def.Search = readSearch(s, def.Budget.Eta, def.Service != nil)
 	def.Stop = readStop(s, def)
+	def.When = readWhen(s)
 	def.Retry = readRetry(s)
 	readPriority(s, &def)
 	checkApproximation(d, def)

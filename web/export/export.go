@@ -36,7 +36,7 @@ func eachTrial(ctx context.Context, studies Studies, study string, visit func(pr
 
 // CSV writes the table of trials, one a line, with a line of names before it.
 func CSV(ctx context.Context, studies Studies, view protocol.StudyView, out io.Writer) error {
-	columns := columnsOf(view.Definition)
+	columns := columnsOf(view.Definition, view.Progress.Cost != nil)
 	cells := make([]string, len(columns))
 	for at, column := range columns {
 		cells[at] = text(column.name)

@@ -40,17 +40,12 @@ func lineOf(one protocol.RankedTrial) line {
 	return l
 }
 
-// columnsOf are the columns of a study's trials, in order.
-func columnsOf(def definition.Definition) []column {
+// columnsOf are the columns of a study's trials, in order; priced says that costs are known.
+func columnsOf(def definition.Definition, priced bool) []column {
 	columns := []column{
 		{"number", func(l line) any { return l.Number }},
 		{"state", func(l line) any { return string(l.State) }},
-		{"rank", func(l line) any {
-			if l.Rank == 0 {
-				return nil
-			}
-			return l.Rank
-		}},
+		{"rank", rankOrNil},
 		{"rung", func(l line) any { return l.rung }},
 		{"epochs", func(l line) any { return l.spent.Epochs }},
 		{"data_fraction", func(l line) any { return trial.Float(l.spent.DataFraction) }},
@@ -81,6 +76,9 @@ func columnsOf(def definition.Definition) []column {
 		}},
 		column{"energy_method", func(l line) any { return wordsOrNil(l.Energy.Method) }},
 	)
+	if priced {
+		columns = append(columns, costColumns...)
+	}
 	if def.Inference != nil { // how what an objective has of inference was obtained
 		columns = append(columns, inferenceColumn("inference_method", func(i trial.InferenceCost) string { return i.Method }),
 			inferenceColumn("inference_energy_method", func(i trial.InferenceCost) string { return i.EnergyMethod }))
@@ -131,4 +129,34 @@ func written(cell any) string {
 		return valueCell(value)
 	}
 	return ""
+}
+
+// rankOrNil is nothing for a trial without a rank.
+func rankOrNil(l line) any {
+	if l.Rank == 0 {
+		return nil
+	}
+	return l.Rank
+}
+
+// costColumns are what a trial cost, where the server has prices.
+var costColumns = []column{
+	{"cost", func(l line) any {
+		if l.Cost == nil || l.Cost.Currency == "" {
+			return nil
+		}
+		return l.Cost.Amount
+	}},
+	{"currency", func(l line) any {
+		if l.Cost == nil {
+			return nil
+		}
+		return wordsOrNil(l.Cost.Currency)
+	}},
+	{"co2_g", func(l line) any {
+		if l.Cost == nil || l.Cost.CO2 == nil {
+			return nil
+		}
+		return *l.Cost.CO2
+	}},
 }

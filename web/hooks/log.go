@@ -35,6 +35,8 @@ type cursor struct {
 	Passes  float64 `json:"passes,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Joules  float64 `json:"joules,omitempty"`
+	Cost    float64 `json:"cost,omitempty"`
+	CO2     float64 `json:"co2_g,omitempty"`
 	Spent   string  `json:"spent,omitempty"`
 	Held    string  `json:"held,omitempty"`
 	// seen is the newest event that the study had when all was read.
@@ -72,6 +74,9 @@ func (r reader) read(event journal.Event) {
 		var report trial.Report
 		if json.Unmarshal(event.Data, &report) == nil {
 			r.Seconds, r.Joules = r.Seconds+float64(report.Seconds), r.Joules+float64(report.Energy.Joules)
+			if report.Cost != nil {
+				r.Cost, r.CO2 = r.Cost+float64(report.Cost.Amount), r.CO2+float64(report.Cost.Grams())
+			}
 			if ladder := r.study.Definition.Ladder(); report.Rung >= 0 && report.Rung < len(ladder) {
 				r.Passes += ladder[report.Rung].Budget.DataFraction
 			}
@@ -161,6 +166,9 @@ func (r reader) values(result trial.Result) (text string) {
 func (r reader) readSpent(at time.Time, elapsed time.Duration) {
 	stop := r.study.Definition.Stop
 	limits := fmt.Sprint(stop.Trials, stop.Seconds, stop.DataPasses, stop.TrainingSeconds, stop.Joules)
+	if stop.Cost+stop.CO2 > 0 { // a hook that an earlier version told is not told again
+		limits += fmt.Sprint(" ", stop.Cost, stop.CO2)
+	}
 	if r.Spent == limits {
 		return
 	}
@@ -170,6 +178,7 @@ func (r reader) readSpent(at time.Time, elapsed time.Duration) {
 	}{
 		{float64(r.Trials), float64(stop.Trials % definition.MaxTrials), "trials"}, {elapsed.Seconds(), stop.Seconds, "seconds"},
 		{r.Passes, stop.DataPasses, "passes over the data"}, {r.Seconds, stop.TrainingSeconds, "seconds of training"}, {r.Joules, stop.Joules, "joules"},
+		{r.Cost, stop.Cost, "of money"}, {r.CO2, stop.CO2, "g of CO2"},
 	} {
 		if one.limit > 0 && one.used >= one.limit*r.when.Spent*(1-1e-9) {
 			r.Spent = limits

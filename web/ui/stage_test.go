@@ -134,7 +134,7 @@ func (s *stage) breakable(next http.Handler) http.Handler {
 
 var aboutTrial = regexp.MustCompile(`^/api/v1/studies/[^/]+/trials/[0-9]+$`)
 
-// expecting answers about a trial, with what it should use of GPUs.
+// expecting answers about a trial, with what it should use of GPUs, and a cost.
 func (s *stage) expecting(expected *protocol.GPUExpected, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	r.Header.Del("Accept-Encoding")
 	told := httptest.NewRecorder()
@@ -150,6 +150,7 @@ func (s *stage) expecting(expected *protocol.GPUExpected, next http.Handler, w h
 		s.t.Errorf("%s: %v", r.URL.Path, err)
 	}
 	detail["gpu_expected"] = expected
+	detail["trial"].(map[string]any)["cost"] = map[string]any{"amount": 0.4213, "currency": "EUR", "co2_g": 12.5, "method": modelled}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(detail) //nolint:errcheck // the browser went away
 }

@@ -67,9 +67,13 @@ func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText(`[data-figure="energy"]`, "estimate")
 	p.seeText("#params", "rate")
 	p.see(`document.getElementById("facts").textContent.includes("GPU use")`, false) // no worker has one
+	p.see(`document.querySelector('[data-figure="cost"]')`, nil)
 	s.expected.Store(expectedHere())
 	p.do(chromedp.Reload())
 	p.seeText("#facts", "GPU use, NVIDIA A100\n0.42 (0.30 to 0.55), 3 GiB estimate\nfrom 37 trainings, none of its architecture; usually off by 0.04 and 8\u00a0% of the memory")
+	p.seeText(`[data-figure="cost"]`, "0.4213 EUR")
+	p.seeText(`[data-figure="cost"]`, "estimate")
+	p.seeText(`[data-figure="cost"]`, "12.50 g CO₂")
 	p.seeText("#facts", "GPU use, Tesla T4\nnot known: 3 trainings were seen")
 
 	p.see(`document.querySelectorAll("#profile tbody tr").length`, 2)

@@ -126,16 +126,16 @@ func (r Rules) QuotaViews(named ...string) map[string]protocol.QuotaView {
 }
 
 // Spend adds to what the owner's trials have used of the day.
-func (r Rules) Spend(owner string, gpuSeconds, joules float64) {
+func (r Rules) Spend(owner string, used pool.Spent) {
 	defer r.locked()()
-	r.rules.Spend(r.now(), owner, gpuSeconds, joules)
+	r.rules.Spend(r.now(), owner, used)
 }
 
 // chargeGPUs counts the time that leases held GPUs since the tick before.
 func (r Rules) chargeGPUs(span time.Duration) {
 	for _, lease := range r.leases.All() {
 		if len(lease.GPUs) > 0 {
-			r.rules.Spend(r.now(), lease.Owner, lease.HeldGPUs()*span.Seconds(), 0)
+			r.rules.Spend(r.now(), lease.Owner, pool.Spent{GPUSeconds: lease.HeldGPUs() * span.Seconds()})
 		}
 	}
 }

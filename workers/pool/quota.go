@@ -11,9 +11,9 @@ type Quota struct {
 	Trials int
 	GPUs   int
 	// GPUSeconds and Joules are how much they use in a day at most: GPUs times
-	// seconds that leases hold them, and energy as workers report it. What began
-	// goes on beyond them; nothing new begins.
-	GPUSeconds, Joules float64
+	// seconds that leases hold them, and energy as workers report it; Cost is money, by
+	// the server's prices. What began goes on beyond them; nothing new begins.
+	GPUSeconds, Joules, Cost float64
 	// Weight is how much of the pool is the user's fair share, against users with
 	// weight 1; 0 counts as 1.
 	Weight float64
@@ -29,6 +29,7 @@ type Spent struct {
 	Day        string  `json:"day"`
 	GPUSeconds float64 `json:"gpu_seconds"`
 	Joules     float64 `json:"joules"`
+	Cost       float64 `json:"cost,omitempty"`
 }
 
 // rounding is by how much a sum of fractions of GPUs may be above what it should be.
@@ -48,6 +49,8 @@ func (q Quota) Refusal(user string, held Amount, spent Spent, need Need) string 
 		return fmt.Sprintf("user %s has used %.4g of their %.4g GPU-hours of today (UTC)", user, spent.GPUSeconds/3600, q.GPUSeconds/3600)
 	case q.Joules > 0 && spent.Joules >= q.Joules:
 		return fmt.Sprintf("user %s has used %.0f of their %.0f J of today (UTC)", user, spent.Joules, q.Joules)
+	case q.Cost > 0 && spent.Cost >= q.Cost:
+		return fmt.Sprintf("user %s has spent %.4g of their %.4g of money of today (UTC)", user, spent.Cost, q.Cost)
 	}
 	return ""
 }

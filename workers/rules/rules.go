@@ -93,7 +93,7 @@ func NamedOwner(owner string) string {
 
 // QuotaOf is the quota as it is counted with.
 func QuotaOf(q protocol.Quota) pool.Quota {
-	return pool.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSeconds: q.GPUSecondsADay, Joules: q.JoulesADay, Weight: q.Weight, Preempt: q.Preempt, DatasetBytes: q.DatasetBytes}
+	return pool.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSeconds: q.GPUSecondsADay, Joules: q.JoulesADay, Cost: q.CostADay, Weight: q.Weight, Preempt: q.Preempt, DatasetBytes: q.DatasetBytes}
 }
 
 // ReservationOf is the reservation as it is counted with.
@@ -170,15 +170,16 @@ func (r *Rules) DrainOf(member pool.Member) *protocol.Drain {
 func (r *Rules) MayPreempt(owner string) bool { return owner == "" || r.Quotas[owner].Preempt }
 
 // Spend adds to what the owner's trials have used of the day.
-func (r *Rules) Spend(now time.Time, owner string, gpuSeconds, joules float64) {
-	if gpuSeconds <= 0 && joules <= 0 {
+func (r *Rules) Spend(now time.Time, owner string, used pool.Spent) {
+	if used.GPUSeconds <= 0 && used.Joules <= 0 && used.Cost <= 0 {
 		return
 	}
 	spent := r.SpentBy(now, owner)
-	spent.GPUSeconds += max(0, gpuSeconds)
-	spent.Joules += max(0, joules)
+	spent.GPUSeconds += max(0, used.GPUSeconds)
+	spent.Joules += max(0, used.Joules)
+	spent.Cost += max(0, used.Cost)
 	r.spent[owner] = spent
-	if quota, has := r.Quotas[owner]; has && (quota.GPUSeconds > 0 || quota.Joules > 0) {
+	if quota, has := r.Quotas[owner]; has && (quota.GPUSeconds > 0 || quota.Joules > 0 || quota.Cost > 0) {
 		r.unsaved[owner] = true
 	}
 }
@@ -197,10 +198,10 @@ func (r *Rules) Usage(now time.Time, owner string, held pool.Holdings) protocol.
 	amount, spent := held.ByOwner[owner], r.SpentBy(now, owner)
 	view := protocol.QuotaView{User: NamedOwner(owner), Uses: protocol.PoolUse{
 		Trials: amount.Trials, GPUs: amount.GPUs, Cores: amount.Cores, DominantShare: amount.DominantShare(held.Pool),
-		GPUSecondsToday: spent.GPUSeconds, JoulesToday: spent.Joules,
+		GPUSecondsToday: spent.GPUSeconds, JoulesToday: spent.Joules, CostToday: spent.Cost,
 	}}
 	if q, has := r.Quotas[owner]; has {
-		view.Quota = &protocol.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSecondsADay: q.GPUSeconds, JoulesADay: q.Joules, Weight: q.Weight, Preempt: q.Preempt, DatasetBytes: q.DatasetBytes}
+		view.Quota = &protocol.Quota{Trials: q.Trials, GPUs: q.GPUs, GPUSecondsADay: q.GPUSeconds, JoulesADay: q.Joules, CostADay: q.Cost, Weight: q.Weight, Preempt: q.Preempt, DatasetBytes: q.DatasetBytes}
 	}
 	return view
 }

@@ -89,6 +89,13 @@ class TrialRecord:
         return tuple(self.raw.get("artifacts") or ())
 
     @property
+    def cost(self) -> Mapping[str, Any]:
+        """What it cost by the server's prices: ``amount``, ``currency``, ``co2_g`` and ``method``, as far as they are
+        known; empty where the server has none.
+        """
+        return dict(self.raw.get("cost") or {})
+
+    @property
     def parent(self) -> Optional[int]:
         """The trial that this one continues, in a study with ``promotion: population``; else None."""
         number = self.raw.get("parent")

@@ -378,6 +378,8 @@ class Study:
         data_passes: float = 0,
         training_seconds: float = 0,
         joules: float = 0,
+        cost: float = 0,
+        co2_g: float = 0,
     ) -> None:
         """Give the study more of what its stop section bounds; one that is over goes on where it ended.
 
@@ -390,6 +392,8 @@ class Study:
             "data_passes": data_passes,
             "training_seconds": training_seconds,
             "joules": joules,
+            "cost": cost,
+            "co2_g": co2_g,
         }
         given = {name: value for name, value in more.items() if value}
         self.client.post(f"extend {self.name}", given, "studies", self.id, "extend")

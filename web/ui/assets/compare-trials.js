@@ -5,7 +5,7 @@ import { get, identity, referenceOf, studyPath } from "./api.js";
 import { CompareChart } from "./compare-chart.js";
 import { mostCompared, numbersIn } from "./comparison.js";
 import { badge, byId, make, setText, show, showError, throttled } from "./dom.js";
-import { budget, count, duration, energy, measured, moment, nothing, number, parameter } from "./format.js";
+import { budget, cost, count, duration, energy, measured, moment, nothing, number, parameter } from "./format.js";
 import { frameForGuest, offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, showGone, tell } from "./live.js";
 import { better, label, newest } from "./trials.js";
@@ -95,6 +95,10 @@ function drawFacts() {
     of("Epochs", (trial) => count(trial.epochs)),
     of("Training time", (trial) => (trial.epochs ? duration(trial.seconds) : nothing)),
     of("Energy", spent),
+    of("Cost", ({ cost: paid }) => {
+      const known = cost(paid);
+      return known ? { title: `${known.detail} ${known.title}`, content: (known.estimate ? "≈ " : "") + known.value } : nothing;
+    }),
     of("An epoch", (trial) => (trial.epochs ? duration(number(trial.seconds) / trial.epochs) : nothing)),
     of("Violation", (trial) => (newest(trial) ? (newest(trial).violation ? measured(newest(trial).violation) : "none") : nothing)),
     of("Came from", (trial) => trial.origin || nothing),
@@ -103,7 +107,8 @@ function drawFacts() {
     of("Resumed", (trial) => count(trial.resumes)),
     of("Seed", (trial) => String(trial.seed)),
     of("Finished", (trial) => (trial.finished ? moment(trial.finished) : nothing)),
-  ].filter(({ name }) => name !== "Violation" || (study.definition.constraints ?? []).length > 0));
+  ].filter(({ name }) => name !== "Violation" || (study.definition.constraints ?? []).length > 0)
+    .filter(({ name }) => name !== "Cost" || details.some(({ trial }) => trial.cost)));
 }
 
 let logged = "";

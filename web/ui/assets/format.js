@@ -97,6 +97,15 @@ export function energy(spent) {
   return { text: joules(spent.joules), estimate: spent.method.startsWith("estimate"), method: spent.method };
 }
 
+/** What training cost, as a figure; null where the server has no prices. */
+export function cost(spent) {
+  if (!spent) return null;
+  const money = spent.currency ? `${digits(number(spent.amount ?? 0))} ${spent.currency}` : "";
+  const grams = spent.co2_g === undefined ? "" : `${digits(number(spent.co2_g))} g CO₂`;
+  const method = spent.method ? spent.method.replace(/^estimate: /, "") : "machine hours only";
+  return { term: money ? "Cost" : "CO₂", value: money || grams, estimate: spent.method?.startsWith("estimate") ?? false, detail: [money && grams, method].filter(Boolean).join(" · "), title: spent.method ?? "" };
+}
+
 /** Bytes with their unit, as the command line has them: 640 B, 3.5 GiB. */
 export function bytes(value) {
   const power = value < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10));

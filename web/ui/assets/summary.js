@@ -2,7 +2,7 @@
 import { kept, referenceOf, studyPath } from "./api.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
+import { budget, cost, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
 import { drawStudySystem, knobs, savedFigure } from "./system.js";
 import { label, states } from "./trials.js";
 
@@ -75,6 +75,8 @@ export class Summary {
     this.#figures.set("energy", used
       ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
       : { term: "Energy", value: nothing, detail: epochs > 0 ? "no worker meters it" : "nothing trained yet" });
+    const paid = cost(this.study.progress.cost);
+    if (paid) this.#figures.set("cost", paid);
   }
 
   /** What tuning the system has saved, for a study that tunes it. */
@@ -156,7 +158,7 @@ export function drawAgreement(answer) {
 export function drawSetup(study) {
   const { definition: set } = study;
   const aims = set.objective.map((one) => `${one.direction} ${described(one)}${one.target === undefined || one.target === null ? "" : `, target ${measured(one.target)}`}`);
-  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.target_reached && "the target is reached"].filter(Boolean);
+  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.cost > 0 && `a cost of ${measured(set.stop.cost)}`, set.stop.co2_g > 0 && `${measured(set.stop.co2_g)} g of CO₂`, set.stop.target_reached && "the target is reached"].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),

@@ -6,7 +6,7 @@ import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, bytes, count, duration, energy, firstLine, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
+import { budget, bytes, cost, count, duration, energy, firstLine, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
 import { expectedPart, seenPart } from "./gpu-share.js";
@@ -42,6 +42,8 @@ function drawFigures(study, trial) {
   figures.set("energy", used
     ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
     : { term: "Energy", value: nothing, detail: trial.epochs ? "not metered" : "no epoch yet" });
+  const paid = cost(trial.cost);
+  if (paid) figures.set("cost", paid);
   const saved = savedFigure(trial.saved);
   if (saved) figures.set("saved", saved);
 }

@@ -18,7 +18,7 @@ export function estimatedBy(objective, trial) {
   const names = (objective.expression ?? objective.metric).match(/[A-Za-z_][\w.]*/g) ?? [];
   const { inference, energy } = trial;
   const methods = names.filter((name) => trial.last?.[name] === undefined).map((name) => {
-    if (name === "train_joules") return energy?.method;
+    if (["train_joules", "train_cost", "train_co2_g"].includes(name)) return energy?.method;
     if (!name.startsWith("edge.") && !name.startsWith("inference_")) return "";
     return name.includes("joules") ? inference?.energy_method || inference?.method : inference?.method;
   });

@@ -506,5 +506,14 @@ def _metric_names(study: optuna.Study) -> list[str]:
     return [name if re.match(r"[A-Za-z]", name) and name not in _RESERVED else f"value_{name}" for name in found]
 
 
-_RESERVED = ("epoch", "checkpoint", "train_seconds", "train_joules", "epochs", "data_fraction")
+_RESERVED = (
+    "epoch",
+    "checkpoint",
+    "train_seconds",
+    "train_joules",
+    "train_cost",
+    "train_co2_g",
+    "epochs",
+    "data_fraction",
+)
 """Metric names that mean something else to the server."""

@@ -72,6 +72,7 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 	command.Flags().IntVar(&quota.GPUs, "gpus", 0, "GPUs at once; 0: no bound")
 	command.Flags().Float64Var(&hours, "gpu-hours-a-day", 0, "GPUs times hours in a day (UTC); 0: no bound")
 	command.Flags().Float64Var(&quota.JoulesADay, "joules-a-day", 0, "energy in a day (UTC), as workers report it; 0: no bound")
+	command.Flags().Float64Var(&quota.CostADay, "cost-a-day", 0, "money in a day (UTC), by the server's prices; 0: no bound")
 	command.Flags().Float64Var(&quota.Weight, "weight", 0, "fair share against users with weight 1; 0: 1")
 	command.Flags().Float64Var(&gibibytes, "dataset-gib", 0, "encrypted data sets together, in GiB; 0: no bound")
 	command.Flags().BoolVar(&quota.Preempt, "preempt", false, "let the user's studies say preempt: trials of lower priority then make way for theirs")
@@ -84,7 +85,7 @@ func checkQuota(quota protocol.Quota, hours, gibibytes float64) error {
 		flag  string
 		value float64
 	}{
-		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--weight", quota.Weight}, {"--dataset-gib", gibibytes},
+		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--cost-a-day", quota.CostADay}, {"--weight", quota.Weight}, {"--dataset-gib", gibibytes},
 	} {
 		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
 			return term.Misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
@@ -117,6 +118,7 @@ func shownQuota(quota *protocol.Quota) string {
 	}
 	add(quota.GPUSecondsADay > 0, hours, quota.GPUSecondsADay/3600)
 	add(quota.JoulesADay > 0, "%.4g J a day", quota.JoulesADay)
+	add(quota.CostADay > 0, "a cost of %.4g a day", quota.CostADay)
 	add(quota.Weight > 0, "weight %g", quota.Weight)
 	add(quota.DatasetBytes > 0, "%s of data sets", format.Size(quota.DatasetBytes))
 	if quota.Preempt {

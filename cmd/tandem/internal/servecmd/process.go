@@ -23,6 +23,7 @@ import (
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/study/tariff"
 	"github.com/tandem-tune/tandem/study/upload"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/certificate"
@@ -48,12 +49,31 @@ type Options struct {
 	limits           limit.PerSecond
 	openMetrics      bool
 	similarity       string
+	prices, carbon   string
 	pool             poolOptions
 	hooks            hookOptions
 	oidc             oidcOptions
 	signIn           api.SignIn // of oidc
 	// Logger takes what the server logs.
 	Logger *slog.Logger
+}
+
+// tariff reads the files of prices and of carbon intensities; nil: there are none.
+func (o Options) tariff() (*tariff.Tariff, error) {
+	var content [2][]byte
+	for i, name := range []string{o.prices, o.carbon} {
+		if name == "" {
+			continue
+		}
+		var err error
+		if content[i], err = os.ReadFile(name); err != nil {
+			return nil, term.Misuse("%s: %w", []string{"--prices", "--carbon"}[i], err)
+		}
+	}
+	if content[0] == nil && content[1] == nil {
+		return nil, nil
+	}
+	return tariff.Read(content[0], content[1])
 }
 
 // check refuses flags that cannot be meant: a timing under which workers that are
@@ -71,6 +91,9 @@ func (o Options) check() error {
 	}
 	if _, err := similarity.ParseGrouping(o.similarity); err != nil {
 		return term.Misuse("--similarity: %w", err)
+	}
+	if _, err := o.tariff(); err != nil {
+		return err
 	}
 	if _, err := o.proxies(); err != nil {
 		return err

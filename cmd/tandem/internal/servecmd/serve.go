@@ -83,6 +83,8 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.StringSliceVar(&options.allowedHosts, "allow-host", nil, "further host name the server may be addressed by (repeatable)")
 	flags.BoolVar(&options.tls.plain, "plain-http", false, "answer without TLS on an address that other machines can reach, for a TLS proxy")
 	flags.StringVar(&options.similarity, "similarity", similarity.MethodAverageLinkage, "how runs are grouped into workloads for PipeTune, unless a study says: average-linkage, k-means (as many clusters as fit best), or k-means:N")
+	flags.StringVar(&options.prices, "prices", "", "file of prices of energy and of hours of machines, with times (docs/costs.md)")
+	flags.StringVar(&options.carbon, "carbon", "", "file of carbon intensities of the power grid, with times (docs/costs.md)")
 	limitFlags(command, options)
 	hookFlags(command, &options.hooks)
 	flags.BoolVar(&options.allowNetworkDisk, "allow-network-filesystem", false, "open the data folder on NFS or SMB, where SQLite's locks may not hold")

@@ -87,10 +87,14 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	prices, err := options.tariff()
+	if err != nil {
+		return err
+	}
 	s.studies = study.New(s.store, s.store, study.Options{
 		Now: time.Now, Random: random, Logger: options.Logger,
 		LeaseSeconds: options.leaseSeconds, HeartbeatSeconds: options.heartbeatSeconds, Users: s.authenticator.Users,
-		Similarity: grouping,
+		Similarity: grouping, Tariff: prices,
 	})
 	if err := s.studies.Start(ctx); err != nil {
 		return err

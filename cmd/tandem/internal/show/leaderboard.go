@@ -195,6 +195,9 @@ func printCosts(out io.Writer, view protocol.StudyView) {
 	if p.Energy.Method != "" {
 		fmt.Fprintf(out, "       how the energy was obtained: %s\n", format.Plain(p.Energy.Method))
 	}
+	if cost := format.Cost(p.Cost); cost != "" {
+		fmt.Fprintf(out, "Cost: %s\n", cost)
+	}
 	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", format.States(p.Trials), format.Count(p.Promotions, "promotion"), p.Resumes)
 	if p.Repeats > 0 {
 		fmt.Fprintf(out, ", %s", format.Count(p.Repeats, "repeat"))

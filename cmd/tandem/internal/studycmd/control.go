@@ -63,6 +63,8 @@ was used of one that is over.`,
 	set.Float64Var(&more.DataPasses, "data-passes", 0, "how many more passes over the data its trials may make")
 	set.Float64Var(&more.TrainingSeconds, "training-seconds", 0, "how much longer its trials may train together, in seconds")
 	set.Float64Var(&more.Joules, "joules", 0, "how much more energy its trials may use, in joules")
+	set.Float64Var(&more.Cost, "cost", 0, "how much more money its trials may cost, in the currency of the server's prices")
+	set.Float64Var(&more.CO2, "co2-g", 0, "how many more grams of CO2 its trials may emit")
 	return command
 }
 

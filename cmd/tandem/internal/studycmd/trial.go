@@ -142,6 +142,9 @@ func PrintTrial(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintf(out, ": %s", format.Plain(t.Reason))
 	}
 	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, format.Budget(t.Budget), format.Count(t.Epochs, "epoch"), format.Seconds(float64(t.Seconds)), format.Energy(t.Energy))
+	if cost := format.Cost(t.Cost); cost != "" {
+		fmt.Fprintf(out, "Cost: %s\n", cost)
+	}
 	switch {
 	case t.Parent != nil && t.Inherited > 0:
 		fmt.Fprintf(out, "Continues trial %d from its epoch %d\n", *t.Parent, t.Inherited)
