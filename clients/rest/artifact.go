@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // PutArtifact uploads size bytes under their SHA-256. open is called once for
@@ -35,6 +36,12 @@ func (c StudyCalls) Datasets(ctx context.Context) ([]protocol.Dataset, error) {
 // DeleteDataset deletes an encrypted data set.
 func (c StudyCalls) DeleteDataset(ctx context.Context, sha256 string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("datasets", sha256)}, nil)
+}
+
+// LogArtifact keeps an uploaded artifact as a file of the trial.
+func (c StudyCalls) LogArtifact(ctx context.Context, id trial.ID, log protocol.ArtifactLog) error {
+	_, err := write[none](ctx, c.caller, id, "artifacts", log)
+	return err
 }
 
 // TrialArtifact downloads a file that the trial's script logged.

@@ -46,12 +46,6 @@ func (c PoolCalls) KeepSamples(ctx context.Context, id trial.ID, batch protocol.
 	return err
 }
 
-// LogArtifact keeps an uploaded artifact as a file of the trial.
-func (c PoolCalls) LogArtifact(ctx context.Context, id trial.ID, log protocol.ArtifactLog) error {
-	_, err := write[none](ctx, c.caller, id, "artifacts", log)
-	return err
-}
-
 // write makes a call under a lease. The lease epoch in it makes its content
 // name the logical call, so the key is made of the content: a worker that
 // calls again after it gave up, or was started anew, still repeats the same one.

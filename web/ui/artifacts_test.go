@@ -79,11 +79,11 @@ func tryArtifacts(t *testing.T, s *stage, browser context.Context) {
 	p.see(`document.title`, "Trial 0 · small · Tandem")
 
 	p.visit("/studies/small/compare?trials=0,1")
-	p.see(`[...document.querySelectorAll("#artifacts tbody tr")].map(row => [...row.cells].map(cell => cell.querySelector("img")?.naturalWidth ?? cell.innerText`+plain+`.split("\n")[0]).join(" "))`,
-		[]string{"confusion.png 240 240", "matrix.csv label\ta \"quoted\", one –", "notes.txt " + shown(evil) + " –", "page.html page.html 238 B, after epoch 0 –"})
+	p.see(`[...document.querySelectorAll("#artifacts > tbody > tr")].map(row => [...row.cells].map(cell => cell.querySelector("img")?.naturalWidth ?? cell.innerText`+plain+`.split("\n")[0]).join(" "))`,
+		[]string{"confusion.png 240 240", "matrix.csv label\ta \"quoted\", one –", "notes.txt " + shown(evil) + " –", "page.html page.html 79 B, after epoch 0 –"})
 	h.logs(second, "notes.txt", "of the second")
 	h.report(second, 1, 0.4)
-	p.see(`document.querySelector("#artifacts tbody tr:nth-child(3)").cells[2].querySelector("pre").textContent`, "of the second")
+	p.see(`document.querySelector("#artifacts > tbody > tr:nth-child(3)").cells[2].querySelector("pre").textContent`, "of the second")
 	p.do(chromedp.Reload())
 	p.see(`document.getElementById("artifacts-card").hidden`, false)
 	p.quiet()
