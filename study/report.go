@@ -25,11 +25,12 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	if err := holds(t, report.LeaseEpoch); err != nil {
 		return session.Answered(r, protocol.Directive{}, err)
 	}
-	if t.State.Terminal() {
-		return session.Answered(r, s.directive(r, t), nil) // too late to count, and not the worker's fault
+	if err := session.CheckProfile(report); err != nil {
+		return protocol.Directive{}, err
 	}
-	if t.Budget.Measured() && t.MeasuredAt(t.Rung) {
-		return session.Answered(r, s.directive(r, t), nil) // the script went on before it heard that the budget is spent
+	// Too late to count, and not the worker's fault: it had not heard of the end yet.
+	if t.State.Terminal() || t.Budget.Measured() && t.MeasuredAt(t.Rung) {
+		return session.Answered(r, s.directive(r, t), nil)
 	}
 	worker, _, _ := s.allocator.Worker(t.Worker)
 	if err := r.CheckReport(t, report, worker.Type); err != nil {

@@ -42,11 +42,7 @@ func (r *Session) CheckReport(t trial.Trial, report protocol.Report, machine str
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
-	if report.Profile != nil {
-		for _, fault := range report.Profile.Faults() {
-			faults = append(faults, problem.Field{Path: "profile", Message: fault})
-		}
-	}
+	faults = append(faults, profileFaults(report)...)
 	faults = append(faults, gpushare.Faults(report.GPUUse)...)
 	faults = append(faults, unmeasured(t.Budget, report)...)
 	if t.Budget.Measured() || report.Epoch == t.Budget.Epochs { // of a measured budget any report may be the last
@@ -61,6 +57,23 @@ func (r *Session) CheckReport(t trial.Trial, report protocol.Report, machine str
 		return problem.WithFields("the report of trial "+string(t.ID)+" is not valid", faults)
 	}
 	return nil
+}
+
+// CheckProfile names what is wrong with a report's profile, whatever its trial.
+func CheckProfile(report protocol.Report) error {
+	if faults := profileFaults(report); len(faults) > 0 {
+		return problem.WithFields("the report is not valid", faults)
+	}
+	return nil
+}
+
+func profileFaults(report protocol.Report) (faults []problem.Field) {
+	if report.Profile != nil {
+		for _, fault := range report.Profile.Faults() {
+			faults = append(faults, problem.Field{Path: "profile", Message: fault})
+		}
+	}
+	return faults
 }
 
 // costOf is what the epoch of a report cost that came at the moment.

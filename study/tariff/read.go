@@ -104,7 +104,7 @@ func readTable(s tree.Section, name, value string, zone *time.Location) table {
 			one.Number(value, 0, mostPrice, &r.value)
 		}
 		if name == "machines" {
-			if need, where := one.Need("machine", `a type of machine as tandem worker list shows it, or a pattern such as "*"`); need != nil {
+			if need, where := one.Need("machine", `a type of machine as tandem workers shows it, or a pattern such as "*"`); need != nil {
 				one.TextOf(where, need, 256, &r.machine)
 				if _, err := path.Match(r.machine, ""); err != nil || r.machine == "" {
 					one.Fault(where, need, "must be a type of machine, or a pattern with * and ?")
