@@ -25,14 +25,9 @@ func (s workerAPI) report(ctx context.Context, input *leaseInput[protocol.Report
 	return answered(s.studies.Report(ctx, input.Trial, input.Body))
 }
 
-func (s workerAPI) commitCheckpoint(ctx context.Context, input *leaseInput[protocol.CheckpointCommit]) (*nothing, error) {
-	return nil, s.studies.CommitCheckpoint(ctx, input.Trial, input.Body)
-}
-
-func (s workerAPI) logArtifact(ctx context.Context, input *leaseInput[protocol.ArtifactLog]) (*nothing, error) {
-	return nil, s.studies.LogArtifact(ctx, input.Trial, input.Body)
-}
-
-func (s workerAPI) appendLog(ctx context.Context, input *leaseInput[protocol.LogChunk]) (*nothing, error) {
-	return nil, s.studies.AppendLog(ctx, input.Trial, input.Body)
+// under is a call under a lease that answers nothing.
+func under[I any](do func(context.Context, trial.ID, I) error) func(context.Context, *leaseInput[I]) (*nothing, error) {
+	return func(ctx context.Context, input *leaseInput[I]) (*nothing, error) {
+		return nil, do(ctx, input.Trial, input.Body)
+	}
 }

@@ -90,12 +90,12 @@ func (s *server) routes() []route {
 		{"DELETE", workerPath, guard.Runners, 204, guard.Call, "remove-worker", "Take leave", handle(s, workerAPI{s}.removeWorker), nil},
 		{"POST", prefix + "/leases", guard.Runners, 200, guard.Call, "lease", "Ask for a trial to run", handle(s, ofBody(s.studies.Lease)), nil},
 		{"POST", leasePath + "/reports", guard.Runners, 200, guard.Call, "report", "Report an epoch", handle(s, workerAPI{s}.report), nil},
-		{"POST", leasePath + "/checkpoint", guard.Runners, 204, guard.Call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, workerAPI{s}.commitCheckpoint), nil},
+		{"POST", leasePath + "/checkpoint", guard.Runners, 204, guard.Call, "commit-checkpoint", "Publish an uploaded artifact as the trial's checkpoint", handle(s, under(s.studies.CommitCheckpoint)), nil},
 		{"POST", leasePath + "/architecture", guard.Runners, 200, guard.Call, "report-architecture", "Say what a trial trains, without its weights", handle(s, ofLease(s.studies.Architecture)), nil},
 		{"POST", leasePath + "/inferences", guard.Runners, 200, guard.Call, "report-inferences", "Report what real inferences of it took on the worker", handle(s, ofLease(s.studies.Inferences)), nil},
 		{"POST", leasePath + "/finish", guard.Runners, 200, guard.Call, "finish", "End a lease", handle(s, ofLease(s.studies.Finish)), nil},
-		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, workerAPI{s}.appendLog), nil},
-		{"POST", leasePath + "/artifacts", guard.Runners, 204, guard.Call, "log-artifact", "Keep an uploaded artifact as a file of the trial", handle(s, workerAPI{s}.logArtifact), nil},
+		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, under(s.studies.AppendLog)), nil},
+		{"POST", leasePath + "/artifacts", guard.Runners, 204, guard.Call, "log-artifact", "Keep an uploaded artifact as a file of the trial", handle(s, under(s.studies.LogArtifact)), nil},
 		{"POST", leasePath + "/samples", guard.Runners, 204, guard.Call, "keep-samples", "Keep what was sampled of a trial", handle(s, artifactAPI{s}.keepSamples), nil},
 	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), accessAPI{s}.signInRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
 }
