@@ -102,8 +102,8 @@ export function cost(spent) {
   if (!spent) return null;
   const money = spent.currency ? `${digits(number(spent.amount ?? 0))} ${spent.currency}` : "";
   const grams = spent.co2_g === undefined ? "" : `${digits(number(spent.co2_g))} g CO₂`;
-  const method = spent.method ? spent.method.replace(/^estimate: /, "") : "machine hours only";
-  return { term: money ? "Cost" : "CO₂", value: money || grams, estimate: spent.method?.startsWith("estimate") ?? false, detail: [money && grams, method].filter(Boolean).join(" · "), title: spent.method ?? "" };
+  const of = spent.method ? "" : "of hours of machines only"; // how energy was metered stands beside it
+  return { term: money ? "Cost" : "CO₂", value: money || grams, estimate: spent.method?.startsWith("estimate") ?? false, detail: [money && grams, of].filter(Boolean).join(" · "), title: spent.method ?? "" };
 }
 
 /** Bytes with their unit, as the command line has them: 640 B, 3.5 GiB. */
