@@ -334,18 +334,19 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 }
 
 // refresh gives the trials whose objectives are about the device what is known now of the
-// architecture on it: on a worker's own machine those that were trained on such a one.
+// architecture on it. Those that were trained on the worker's own machine hear of what was
+// measured there, whatever their objectives are about.
 func (s *Service) refresh(ctx context.Context, name, key, machine, failure string) error {
 	for _, want := range s.options.Wanted(name) {
-		def := want.Definition
-		if def.Inference.Devices[0] != name || !slices.Contains(want.Keys, key) {
+		def, first := want.Definition, want.Definition.Inference.Devices[0]
+		if first != name && machine == "" || !slices.Contains(want.Keys, key) {
 			continue
 		}
 		settings, err := def.Inference.Settings()
 		if err != nil {
 			continue
 		}
-		a, target, others, leave, err := s.lookAt(ctx, key, name, machine)
+		a, target, others, leave, err := s.lookAt(ctx, key, first, machine)
 		if err != nil {
 			return err
 		}
