@@ -36,6 +36,7 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	if err := r.CheckReport(t, report, worker.Type); err != nil {
 		return protocol.Directive{}, err
 	}
+	report = told(r, report)
 	s.allocator.Renew(t.ID, t.LeaseEpoch)
 	fresh, t, err := s.fresh(ctx, r, t, report.Epoch)
 	if err != nil {
@@ -52,8 +53,7 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	tx := r.Begin()
 	guidance := r.Tuning().Guide(known, t, report, here, tx.Now)
 	tx.Machine, tx.Start = worker.Type, s.starting(r, t, tx.Now)
-	t, err = tx.Report(t, report, fresh, guidance)
-	if err != nil {
+	if t, err = tx.Report(t, report, fresh, guidance); err != nil {
 		tx.Abandon()
 		return protocol.Directive{}, err
 	}
@@ -75,6 +75,14 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 		return protocol.Directive{}, err
 	}
 	return directive, nil
+}
+
+// told is what the server keeps of the report: of a confidential study no profile.
+func told(r *session.Session, report protocol.Report) protocol.Report {
+	if r.Study.Definition.Confidential != nil {
+		report.Profile = nil
+	}
+	return report
 }
 
 // resize tells the pool what the trial takes of its machine from now on.
@@ -175,6 +183,9 @@ func (s *leases) KeepSamples(ctx context.Context, id trial.ID, samples trial.Sam
 	if err := holds(t, samples.LeaseEpoch); err != nil {
 		return session.Refusal(r, err)
 	}
+	if r.Study.Definition.Confidential != nil {
+		return problem.New(problem.Invalid, "study %s is confidential and keeps no samples", r.Study.Definition.Name)
+	}
 	samples.Rung, samples.Worker = t.Rung, t.Worker
 	t, longer := t.WithSamples(samples)
 	if !longer {
@@ -241,7 +252,11 @@ func (s *leases) AppendLog(ctx context.Context, id trial.ID, chunk protocol.LogC
 	if err != nil {
 		return err
 	}
+	terms := r.Study.Definition.Confidential
 	r.Unlock()
+	if terms != nil && !terms.Keeps(chunk.Text) {
+		return problem.New(problem.Invalid, "log_refused: the study is confidential and keeps no output (confidential.log: %s)", terms.Log)
+	}
 	if t.LeaseEpoch != chunk.LeaseEpoch {
 		return problem.New(problem.LeaseLost, "trial %s is under lease %d, not %d", t.ID, t.LeaseEpoch, chunk.LeaseEpoch)
 	}

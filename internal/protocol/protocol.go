@@ -102,6 +102,9 @@ type Lease struct {
 	Recipients []string `json:"recipients,omitempty" doc:"age public keys to encrypt checkpoints to; the worker holds the first; absent: not encrypted"`
 	// Datasets are encrypted data sets that the command gets.
 	Datasets map[string]string `json:"datasets,omitempty" doc:"SHA-256 of the encrypted data sets that the command gets, by name: the worker downloads and decrypts them"`
+	// Confidential, if set, is what may leave the machine, and by which policy it gets
+	// the key.
+	Confidential *definition.Confidential `json:"confidential,omitempty" doc:"what may leave the machine; absent: the study is not confidential"`
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`

@@ -21,10 +21,26 @@ type WorkerRegistration struct {
 	// Recipients are public keys of identities that it holds. With any it runs encrypted
 	// studies only.
 	Recipients []string `json:"recipients,omitempty" maxItems:"32" doc:"age public keys whose identities it holds: with any it runs encrypted studies only"`
+	// Confidential is what it claims to be, with which it runs confidential studies only.
+	// A broker finds out before it releases a key.
+	Confidential *Claim `json:"confidential,omitempty" doc:"a confidential machine, as it says: it runs confidential studies of the policy only"`
 	// Launch is the id of the order that a launcher started it for; empty: none did.
 	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
 	// Labels are those that its owner gave it, for studies that ask for some.
 	Labels map[string]string `json:"labels,omitempty" doc:"what its owner says of it, for resources.labels of studies: up to 32 names of up to 128 letters, digits and ._-/ with values of up to 63"`
+}
+
+// Claim is what a worker says of its confidential machine. It serves placement only.
+type Claim struct {
+	TEE    string `json:"tee" enum:"sev-snp,tdx" doc:"what signs its reports"`
+	Policy string `json:"policy" pattern:"^[0-9a-f]{64}$" doc:"id of the policy by which its broker releases a key"`
+}
+
+func (c *Claim) String() string {
+	if c == nil {
+		return ""
+	}
+	return c.TEE + ", policy " + c.Policy
 }
 
 // Measure is one thing that a worker can or cannot measure trials with.

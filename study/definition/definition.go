@@ -216,6 +216,8 @@ type Definition struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Encryption is who can read its checkpoints; nil: the server can.
 	Encryption *Encryption `json:"encryption,omitempty"`
+	// Confidential is what may leave its machines; nil: any machine may have its key.
+	Confidential *Confidential `json:"confidential,omitempty"`
 	// Secrets are names of variables that workers' owners give its commands.
 	Secrets []string `json:"secrets,omitempty"`
 	// StallSeconds is after how long without a sign of life (a report, output, or

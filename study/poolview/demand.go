@@ -54,6 +54,9 @@ func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 			continue
 		}
 		ask := r.Ask(nil)
+		if ask.Policy != "" {
+			continue // no launcher starts confidential machines
+		}
 		need := ask.Need(1)
 		if account, has := quotas[r.Owner]; has {
 			trials = min(trials, account.Quota.More(account.Held, account.Spent, need))

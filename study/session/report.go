@@ -42,6 +42,7 @@ func (r *Session) CheckReport(t trial.Trial, report protocol.Report, machine str
 	if report.Energy != nil && (report.Energy.Joules < 0 || !report.Energy.Joules.IsFinite() || report.Energy.Method == "") {
 		faults = append(faults, problem.Field{Path: "energy", Value: *report.Energy, Message: "must have finite joules, at least 0, and the method they were obtained by"})
 	}
+	faults = append(faults, r.Study.Definition.Confidential.Faults(report.Metrics)...)
 	faults = append(faults, profileFaults(report)...)
 	faults = append(faults, gpushare.Faults(report.GPUUse)...)
 	faults = append(faults, unmeasured(t.Budget, report)...)

@@ -25,7 +25,7 @@ func (r *Session) Ask(t *trial.Trial) allocator.Ask {
 	def := &r.Study.Definition
 	return allocator.Ask{
 		Study: r.ID, Name: def.Name, Reference: r.Study.Reference(), Owner: r.Owner, Priority: def.Priority, Preempt: def.Preempt,
-		Strict: def.Sandbox == protocol.StrictSandbox, SharesGPUs: def.SharesGPUs(), Wants: def.Asked().Selector, Need: r.needs(t), Recipients: def.Recipients(),
+		Strict: def.Sandbox == protocol.StrictSandbox, SharesGPUs: def.SharesGPUs(), Wants: def.Asked().Selector, Need: r.needs(t), Recipients: def.Recipients(), Policy: def.PolicyOf(),
 	}
 }
 
@@ -130,7 +130,7 @@ func (r *State) LeaseFor(t trial.Trial, timing protocol.Timing) *protocol.Lease 
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
-		Sandbox: def.Sandbox, Secrets: def.Secrets, Recipients: def.Recipients(), Datasets: def.Datasets(),
+		Sandbox: def.Sandbox, Secrets: def.Secrets, Recipients: def.Recipients(), Datasets: def.Datasets(), Confidential: def.Confidential,
 		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: timing, Sprint: def.Sprint,
 	}
 	if def.GPUCount(t.Setting) != nil {

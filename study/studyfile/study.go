@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/studyfile/confidential"
 	"github.com/tandem-tune/tandem/study/studyfile/encryption"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
@@ -19,7 +20,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 		return def
 	}
 	s, _ := d.Open("", root,
-		"name", "description", "command", "service", "directory", "code", "environment", "secrets", "encryption", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
+		"name", "description", "command", "service", "directory", "code", "environment", "secrets", "encryption", "confidential", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "when", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
@@ -52,6 +53,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Placement = readPlacement(s)
 	def.Hooks = readHooks(s)
 	checkService(s, &def)
+	confidential.Read(s, &def)
 	checkDefinition(d, def)
 	return def
 }

@@ -28,6 +28,8 @@ type Ask struct {
 	Wants selector.Selector
 	// Recipients are who can read its checkpoints: workers need the key of the first.
 	Recipients []string
+	// Policy is which confidential machines may run it; empty: others do.
+	Policy string
 	// Need is what the trial needs of a machine with so many cores. It takes no lock.
 	Need func(cores int) pool.Need
 }
@@ -60,6 +62,9 @@ func (a Ask) Eligible(member pool.Member) bool {
 
 // opens reports whether the worker holds the study's key. One with keys runs nothing else.
 func (a Ask) opens(member pool.Member) bool {
+	if claim := member.Registration.Confidential; claim != nil || a.Policy != "" {
+		return claim != nil && claim.Policy == a.Policy // a broker gives it the key
+	}
 	held := member.Registration.Recipients
 	return len(a.Recipients) == 0 && len(held) == 0 || len(a.Recipients) > 0 && slices.Contains(held, a.Recipients[0])
 }

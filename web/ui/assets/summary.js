@@ -21,7 +21,7 @@ export class Summary {
     byId("status").replaceChildren(badge(study.status));
     byId("status").title = study.reason ?? "";
     const readers = study.definition.encryption?.recipients.length;
-    const lead = [study.definition.description, readers && `checkpoints are encrypted to ${readers} ${readers === 1 ? "key" : "keys"}`, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
+    const lead = [study.definition.description, readers && `checkpoints are encrypted to ${readers} ${readers === 1 ? "key" : "keys"}`, study.definition.confidential && `confidential, by the policy ${study.definition.confidential.policy.slice(0, 12)}`, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
     setText(byId("description"), lead);
     show(byId("description"), lead !== "");
     this.#best();

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
@@ -58,6 +59,9 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	}
 	if readers := len(view.Definition.Recipients()); readers > 0 {
 		fmt.Fprintf(out, "Checkpoints: encrypted to %s\n", format.Count(readers, "key"))
+	}
+	if terms := view.Definition.Confidential; terms != nil {
+		fmt.Fprintf(out, "Confidential: policy %s; metrics told at most %.0f bytes\n", terms.Policy, math.Ceil(terms.Bits()*float64(view.Progress.Epochs)/8))
 	}
 	printCosts(out, view)
 	if left := view.Progress.RemainingSeconds; left != nil {

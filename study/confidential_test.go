@@ -1,0 +1,81 @@
+package study_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+const aPolicy = "0e12345678901234567890123456789012345678901234567890123456789012"
+
+func (w *world) registerConfidential(id, policy string) {
+	w.t.Helper()
+	if _, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Confidential: &protocol.Claim{TEE: "tdx", Policy: policy},
+		Sandbox: &protocol.Sandbox{Mode: "strict", Layers: []string{"all"}}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Trials of a confidential study go to machines that say that they are of its policy,
+// which run nothing else, and the server keeps nothing that was not declared.
+func TestConfidentialStudiesRunWhereTheirPolicyIs(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		made := w.create("objective:", "encryption: {recipients: ["+aRecipient+"]}\nconfidential: {policy: "+aPolicy+", metrics: {accuracy: {low: 0, high: 1, round: 0.01}}}\nobjective:")
+		rack := w.as(workerOf("rack"))
+		rack.register("box")
+		rack.registerWithKey("keyed", aRecipient)
+		rack.registerConfidential("other", strings.Repeat("0", 64))
+		for _, worker := range []string{"box", "keyed", "other"} {
+			if lease := rack.lease(worker); lease != nil {
+				t.Errorf("%s has %+v", worker, lease)
+			}
+		}
+		if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "tandem worker --confidential auto --policy "+aPolicy) {
+			t.Errorf("it waits for %+v", waits)
+		}
+		if wanted, err := w.service.Wanted(w.ctx); err != nil || len(wanted.Studies) > 0 {
+			t.Errorf("a launcher is told %+v, %v", wanted, err)
+		}
+		rack.registerConfidential("cvm", aPolicy)
+		lease := rack.mustLease("cvm")
+		if lease.Confidential == nil || lease.Confidential.Policy != aPolicy || lease.Sandbox != "strict" {
+			t.Errorf("the lease has %+v", lease)
+		}
+		for say, metrics := range map[string]map[string]trial.Float{"metric_not_declared": {"accuracy": 0.5, "patient-zero": 0}, "metric_too_precise": {"accuracy": 0.123456}} {
+			_, err := rack.service.Report(rack.ctx, lease.Trial, protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: metrics})
+			if !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "patient-zero") {
+				t.Errorf("%v: %v", metrics, err)
+			}
+		}
+		report := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.12}, Profile: &trial.Profile{Host: map[string]trial.Float{"tree.resident_bytes": 1 << 20}}}
+		if _, err := rack.service.Report(rack.ctx, lease.Trial, report); err != nil {
+			t.Fatal(err)
+		}
+		if reports, err := w.store.Reports(w.ctx, lease.Trial); err != nil || reports[0].Profile != nil {
+			t.Errorf("it keeps %+v, %v", reports, err)
+		}
+		if err := rack.service.AppendLog(rack.ctx, lease.Trial, protocol.LogChunk{LeaseEpoch: lease.LeaseEpoch, Text: "patient-zero"}); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "log_refused") {
+			t.Errorf("a log: %v", err)
+		}
+		if err := rack.service.KeepSamples(rack.ctx, lease.Trial, trial.Samples{LeaseEpoch: lease.LeaseEpoch, Seconds: 1}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("samples: %v", err)
+		}
+	})
+}
+
+func TestAConfidentialWorkerRunsNothingElse(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		made := w.create()
+		rack := w.as(workerOf("rack"))
+		rack.registerConfidential("cvm", aPolicy)
+		if lease := rack.lease("cvm"); lease != nil {
+			t.Errorf("it has %+v", lease)
+		}
+		if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "without --identity or --confidential") {
+			t.Errorf("it waits for %+v", waits)
+		}
+	})
+}
