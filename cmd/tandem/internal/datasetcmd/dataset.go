@@ -161,38 +161,30 @@ func look(path string) (hash string, size int64, err error) {
 func listCommand(flags *term.Flags) *cobra.Command {
 	return term.List[protocol.Dataset]{
 		Short: "List the data sets, the newest of a name first", Example: `  tandem dataset list`, Key: "datasets",
-		Get: func(client *rest.Client, ctx context.Context) ([]protocol.Dataset, error) {
-			return client.Datasets(ctx)
-		}, Print: printDatasets,
+		Get: datasets, Print: printDatasets,
 	}.Command(flags)
 }
 
 func printDatasets(out io.Writer, list []protocol.Dataset) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "There is no data set: tandem dataset publish sends one")
-		return err
-	}
-	rows := make([][]string, 0, len(list))
-	for _, one := range list {
-		rows = append(rows, []string{one.Name, one.Owner, format.Size(one.Bytes), term.FormatTime(&one.Published, ""), one.Artifact})
-	}
-	return term.Table(out, []string{"NAME", "OWNER", "SIZE", "PUBLISHED", "SHA-256"}, rows)
+	heading := []string{"NAME", "OWNER", "SIZE", "PUBLISHED", "SHA-256"}
+	return term.Rows(out, list, "There is no data set: tandem dataset publish sends one", heading, func(one protocol.Dataset) []string {
+		return []string{one.Name, one.Owner, format.Size(one.Bytes), term.FormatTime(&one.Published, ""), one.Artifact}
+	})
 }
 
 func deleteCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete SHA256",
-		Short:   "Delete a data set; a study that is not over keeps its own",
+	return term.Removal{
+		Use: "delete SHA256", Short: "Delete a data set; a study that is not over keeps its own",
 		Example: `  tandem dataset delete 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args:    term.Arguments(1, "the SHA-256 of a data set, as 'tandem dataset list' shows it"),
-		ValidArgsFunction: term.CompleteOne(&flags.Server, func(client *rest.Client, ctx context.Context) ([]protocol.Dataset, error) {
-			return client.Datasets(ctx)
-		}, func(one protocol.Dataset) string { return one.Artifact + "\t" + one.Name }),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-			if err := client.DeleteDataset(ctx, args[0]); err != nil {
-				return err
-			}
-			return term.SayAnswer(out, flags.JSON, map[string]string{"deleted": args[0]}, "The data set %s was deleted\n", format.Plain(args[0]))
-		}),
-	}
+		What:    "the SHA-256 of a data set, as 'tandem dataset list' shows it",
+		Offer:   term.CompleteOne(&flags.Server, datasets, func(one protocol.Dataset) string { return one.Artifact + "\t" + one.Name }),
+		Do: func(client *rest.Client, ctx context.Context, hash string) error {
+			return client.DeleteDataset(ctx, hash)
+		},
+		Done: "deleted", Said: "The data set %s was deleted",
+	}.Command(flags)
+}
+
+func datasets(client *rest.Client, ctx context.Context) ([]protocol.Dataset, error) {
+	return client.Datasets(ctx)
 }

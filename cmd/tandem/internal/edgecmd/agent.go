@@ -146,12 +146,8 @@ func boardsCommand() *cobra.Command {
 }
 
 func printBoards(out io.Writer, answer emu.Boards) error {
-	if len(answer.Boards) == 0 {
-		_, err := fmt.Fprintln(out, "No board asked in the last day: run \"tandem edge agent\" on one.")
-		return err
-	}
-	var rows [][]string
-	for _, one := range answer.Boards {
+	heading := []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "SEEN", "MEASURED", "NOW"}
+	return term.Rows(out, answer.Boards, "No board asked in the last day: run \"tandem edge agent\" on one.", heading, func(one emu.Board) []string {
 		doing := "waits"
 		switch {
 		case one.Measuring != "":
@@ -159,8 +155,7 @@ func printBoards(out io.Writer, answer emu.Boards) error {
 		case one.Failure != "":
 			doing = "failed: " + format.Plain(one.Failure)
 		}
-		rows = append(rows, []string{format.Plain(one.Name), one.Device, format.Plain(one.Site.Processor), fmt.Sprint(one.Site.Cores),
-			show.Span(time.Since(one.Seen).Seconds()) + " ago", fmt.Sprint(one.Measured), doing})
-	}
-	return term.Table(out, []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "SEEN", "MEASURED", "NOW"}, rows)
+		return []string{format.Plain(one.Name), one.Device, format.Plain(one.Site.Processor), fmt.Sprint(one.Site.Cores),
+			show.Span(time.Since(one.Seen).Seconds()) + " ago", fmt.Sprint(one.Measured), doing}
+	})
 }

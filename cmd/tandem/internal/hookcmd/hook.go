@@ -95,60 +95,52 @@ with --allow-hook-program PROGRAM.`,
 func listCommand(flags *term.Flags) *cobra.Command {
 	return term.List[hook.HookView]{
 		Short: "List the hooks; their URLs and keys are not shown", Example: `  tandem hook list`, Key: "hooks",
-		Get: func(client *rest.Client, ctx context.Context) ([]hook.HookView, error) { return client.Hooks(ctx) }, Print: printHooks,
+		Get: hooks, Print: printHooks,
 	}.Command(flags)
 }
 
 func printHooks(out io.Writer, hooks []hook.HookView) error {
-	if len(hooks) == 0 {
-		_, err := fmt.Fprintln(out, "There is no hook: tandem hook create makes one")
-		return err
-	}
-	rows := make([][]string, 0, len(hooks))
-	for _, one := range hooks {
+	heading := []string{"NAME", "OWNER", "KIND", "TO", "STUDIES", "CREATED"}
+	return term.Rows(out, hooks, "There is no hook: tandem hook create makes one", heading, func(one hook.HookView) []string {
 		of := "those that name it"
 		if one.All {
 			of = strings.Trim(strings.ReplaceAll(fmt.Sprint(one.Tell), " ", ", "), "[]") + " of all"
 		}
-		rows = append(rows, []string{one.Name, one.Owner, string(one.Kind), format.Plain(one.To), of, term.FormatTime(&one.Created, "")})
-	}
-	return term.Table(out, []string{"NAME", "OWNER", "KIND", "TO", "STUDIES", "CREATED"}, rows)
-}
-
-// onHook is a command on a hook that there is.
-func onHook(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, name string, out io.Writer) error) *cobra.Command {
-	command.Args = term.Arguments(1, "the name of a hook")
-	command.ValidArgsFunction = term.CompleteOne(&flags.Server, func(client *rest.Client, ctx context.Context) ([]hook.HookView, error) {
-		return client.Hooks(ctx)
-	}, func(one hook.HookView) string { return one.Name + "\t" + format.Plain(one.To) })
-	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-		return run(ctx, client, args[0], out)
+		return []string{one.Name, one.Owner, string(one.Kind), format.Plain(one.To), of, term.FormatTime(&one.Created, "")}
 	})
-	return command
 }
 
 func testCommand(flags *term.Flags) *cobra.Command {
-	return onHook(flags, &cobra.Command{
+	return &cobra.Command{
 		Use: "test NAME", Short: "Tell a hook an example now, and say what it answers", Example: `  tandem hook test team`,
-	}, func(ctx context.Context, client *rest.Client, name string, out io.Writer) error {
-		outcome, err := client.TestHook(ctx, name)
-		if err != nil {
-			return err
-		}
-		if !outcome.Told {
-			return fmt.Errorf("hook %s did not take the example: %s", name, format.Plain(outcome.Answer))
-		}
-		return term.SayAnswer(out, flags.JSON, outcome, "Hook %s took the example: %s\n", name, format.Plain(outcome.Answer))
-	})
+		Args: term.Arguments(1, "the name of a hook"), ValidArgsFunction: completeHook(&flags.Server),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			outcome, err := client.TestHook(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if !outcome.Told {
+				return fmt.Errorf("hook %s did not take the example: %s", args[0], format.Plain(outcome.Answer))
+			}
+			return term.SayAnswer(out, flags.JSON, outcome, "Hook %s took the example: %s\n", args[0], format.Plain(outcome.Answer))
+		}),
+	}
 }
 
 func deleteCommand(flags *term.Flags) *cobra.Command {
-	return onHook(flags, &cobra.Command{
+	return term.Removal{
 		Use: "delete NAME", Short: "Delete a hook: it is told nothing more", Example: `  tandem hook delete team`,
-	}, func(ctx context.Context, client *rest.Client, name string, out io.Writer) error {
-		if err := client.DeleteHook(ctx, name); err != nil {
-			return err
-		}
-		return term.SayAnswer(out, flags.JSON, map[string]string{"deleted": name}, "Hook %s was deleted\n", format.Plain(name))
-	})
+		What: "the name of a hook", Offer: completeHook(&flags.Server),
+		Do:   func(client *rest.Client, ctx context.Context, name string) error { return client.DeleteHook(ctx, name) },
+		Done: "deleted", Said: "Hook %s was deleted",
+	}.Command(flags)
+}
+
+func hooks(client *rest.Client, ctx context.Context) ([]hook.HookView, error) {
+	return client.Hooks(ctx)
+}
+
+// completeHook offers the hooks, with whom they tell.
+func completeHook(server *term.Connection) term.Completion {
+	return term.CompleteOne(server, hooks, func(one hook.HookView) string { return one.Name + "\t" + format.Plain(one.To) })
 }

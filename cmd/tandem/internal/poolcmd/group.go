@@ -2,7 +2,6 @@ package poolcmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -82,31 +81,17 @@ func shownMembers(group protocol.UserGroup) string {
 }
 
 func printGroups(out io.Writer, groups []protocol.UserGroup) error {
-	if len(groups) == 0 {
-		_, err := fmt.Fprintln(out, "There are no groups, or you are in none")
-		return err
-	}
-	rows := make([][]string, 0, len(groups))
-	for _, one := range groups {
-		rows = append(rows, []string{format.Plain(one.Name), shownMembers(one)})
-	}
-	return term.Table(out, []string{"GROUP", "MEMBERS"}, rows)
+	return term.Rows(out, groups, "There are no groups, or you are in none", []string{"GROUP", "MEMBERS"}, func(one protocol.UserGroup) []string {
+		return []string{format.Plain(one.Name), shownMembers(one)}
+	})
 }
 
 func groupRemoveCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:               "remove GROUP",
-		Short:             "Remove a group; what was shared with it is so no longer",
-		Example:           `  tandem group remove ml`,
-		Args:              term.Arguments(1, "the name of a group"),
-		ValidArgsFunction: completeGroup(&flags.Server),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-			if err := client.RemoveGroup(ctx, args[0]); err != nil {
-				return err
-			}
-			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "Group %s was removed\n", format.Plain(args[0]))
-		}),
-	}
+	return term.Removal{
+		Use: "remove GROUP", Short: "Remove a group; what was shared with it is so no longer", Example: `  tandem group remove ml`,
+		What: "the name of a group", Offer: completeGroup(&flags.Server),
+		Do: (*rest.Client).RemoveGroup, Done: "removed", Said: "Group %s was removed",
+	}.Command(flags)
 }
 
 // completeGroup offers the groups.

@@ -1,7 +1,6 @@
 package poolcmd
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -146,35 +145,22 @@ func quotaListCommand(flags *term.Flags) *cobra.Command {
 }
 
 func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
-	if len(quotas) == 0 {
-		_, err := fmt.Fprintln(out, "No user has a quota, and no trial runs")
-		return err
-	}
-	rows := make([][]string, 0, len(quotas))
-	for _, one := range quotas {
+	heading := []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}
+	return term.Rows(out, quotas, "No user has a quota, and no trial runs", heading, func(one protocol.QuotaView) []string {
 		uses := one.Uses
-		rows = append(rows, []string{
+		return []string{
 			format.Plain(one.User), strconv.Itoa(uses.Trials), fmt.Sprintf("%.3g", uses.GPUs), strconv.Itoa(uses.Cores), fmt.Sprintf("%.0f %%", 100*uses.DominantShare),
 			fmt.Sprintf("%.3g", uses.GPUSecondsToday/3600), fmt.Sprintf("%.4g", uses.JoulesToday), shownLimits(one),
-		})
-	}
-	return term.Table(out, []string{"USER", "TRIALS", "GPUS", "CORES", "SHARE", "GPU-HOURS TODAY", "J TODAY", "QUOTA"}, rows)
+		}
+	})
 }
 
 func quotaRemoveCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:               "remove USER",
-		Short:             "Remove a user's quota",
-		Example:           `  tandem quota remove ada`,
-		Args:              term.Arguments(1, "the name of a user"),
-		ValidArgsFunction: completeUser(&flags.Server),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-			if err := client.RemoveQuota(ctx, args[0]); err != nil {
-				return err
-			}
-			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "User %s has no quota any more\n", format.Plain(args[0]))
-		}),
-	}
+	return term.Removal{
+		Use: "remove USER", Short: "Remove a user's quota", Example: `  tandem quota remove ada`,
+		What: "the name of a user", Offer: completeUser(&flags.Server),
+		Do: (*rest.Client).RemoveQuota, Done: "removed", Said: "User %s has no quota any more",
+	}.Command(flags)
 }
 
 // completeUser offers the users that have a quota or something of the workers.

@@ -1,10 +1,8 @@
 package poolcmd
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,12 +130,7 @@ func reservationListCommand(flags *term.Flags) *cobra.Command {
 }
 
 func printReservations(out io.Writer, list []protocol.Reservation) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing is reserved")
-		return err
-	}
-	var rows [][]string
-	for _, one := range list {
+	return term.Rows(out, list, "Nothing is reserved", []string{"ID", "KEPT", "FOR", "FROM", "TO", "STATE"}, func(one protocol.Reservation) []string {
 		state := "to come"
 		if one.Active {
 			state = "holds"
@@ -151,22 +144,14 @@ func printReservations(out io.Writer, list []protocol.Reservation) error {
 		if one.UserAbsent {
 			state += "; no token is the user's"
 		}
-		rows = append(rows, []string{one.ID, shownReserved(one), shownBeneficiary(one), term.FormatTime(&one.From, ""), term.FormatTime(&one.To, ""), state})
-	}
-	return term.Table(out, []string{"ID", "KEPT", "FOR", "FROM", "TO", "STATE"}, rows)
+		return []string{one.ID, shownReserved(one), shownBeneficiary(one), term.FormatTime(&one.From, ""), term.FormatTime(&one.To, ""), state}
+	})
 }
 
 func reservationRemoveCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "remove ID",
-		Short:   "End a reservation before its time",
-		Example: `  tandem reservation remove k3vqh8w2mz`,
-		Args:    term.Arguments(1, "the id of a reservation, as 'tandem reservation list' shows it"),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-			if err := client.Unreserve(ctx, args[0]); err != nil {
-				return err
-			}
-			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "Reservation %s is over\n", strings.TrimSpace(args[0]))
-		}),
-	}
+	return term.Removal{
+		Use: "remove ID", Short: "End a reservation before its time", Example: `  tandem reservation remove k3vqh8w2mz`,
+		What: "the id of a reservation, as 'tandem reservation list' shows it",
+		Do:   (*rest.Client).Unreserve, Done: "removed", Said: "Reservation %s is over",
+	}.Command(flags)
 }

@@ -88,33 +88,23 @@ with the identity provider.`})
 	command.AddCommand(term.List[protocol.UserView]{
 		Short: "List the users who have tokens or have signed in", Example: `  tandem user list`, Key: "users",
 		Get: (*rest.Client).Users, Print: printUsers,
-	}.Command(&flags), &cobra.Command{
-		Use:   "remove USER",
-		Short: "End all tokens and sessions of a user; the studies stay",
+	}.Command(&flags), term.Removal{
+		Use: "remove USER", Short: "End all tokens and sessions of a user; the studies stay",
 		Long: `End all tokens and sessions of a user, and forget who it is at the identity
 provider. Its studies stay. Whom the provider and --oidc-allow-... still let in
-can sign in again.`,
-		Example:           `  tandem user remove alice`,
-		Args:              term.Arguments(1, "the name of a user"),
-		ValidArgsFunction: term.CompleteOne(&flags.Server, (*rest.Client).Users, func(one protocol.UserView) string { return one.Name }),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-			if err := client.RemoveUser(ctx, args[0]); err != nil {
-				return err
-			}
-			return term.SayAnswer(out, flags.JSON, map[string]string{"removed": args[0]}, "User %s was removed\n", format.Plain(args[0]))
-		}),
-	})
+can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
+		Offer: term.CompleteOne(&flags.Server, (*rest.Client).Users, func(one protocol.UserView) string { return one.Name }),
+		Do:    (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed",
+	}.Command(&flags))
 	return command
 }
 
 func printUsers(out io.Writer, users []protocol.UserView) error {
-	rows := make([][]string, 0, len(users))
-	for _, one := range users {
+	return term.Rows(out, users, "There is no user", []string{"USER", "TOKENS", "LAST USED", "IDENTITY"}, func(one protocol.UserView) []string {
 		identity := "-"
 		if one.Issuer != "" {
 			identity = format.Plain(one.Subject + " at " + one.Issuer)
 		}
-		rows = append(rows, []string{format.Plain(one.Name), fmt.Sprint(one.Tokens), term.FormatTime(one.Used, "never"), identity})
-	}
-	return term.Table(out, []string{"USER", "TOKENS", "LAST USED", "IDENTITY"}, rows)
+		return []string{format.Plain(one.Name), fmt.Sprint(one.Tokens), term.FormatTime(one.Used, "never"), identity}
+	})
 }

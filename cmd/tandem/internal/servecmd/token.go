@@ -178,8 +178,8 @@ func tokenListCommand(flags *term.Flags) *cobra.Command {
 }
 
 func printTokens(out io.Writer, tokens []protocol.TokenView) error {
-	rows := make([][]string, 0, len(tokens))
-	for _, token := range tokens {
+	heading := []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}
+	return term.Rows(out, tokens, "There is no token", heading, func(token protocol.TokenView) []string {
 		worker := format.Plain(token.Worker)
 		switch {
 		case token.Scope != string(auth.Worker):
@@ -189,30 +189,23 @@ func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 		case token.Worker == auth.AnyWorker:
 			worker = "any"
 		}
-		rows = append(rows, []string{
+		return []string{
 			token.ID, format.Plain(token.Name), token.Scope, worker, term.FormatTime(&token.Created, ""), term.FormatTime(token.Expires, "never"), term.FormatTime(token.Used, "never"),
-		})
-	}
-	return term.Table(out, []string{"ID", "NAME", "SCOPE", "WORKER", "CREATED", "EXPIRES", "LAST USED"}, rows)
+		}
+	})
 }
 
 func tokenRevokeCommand(flags *term.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:               "revoke ID",
-		Short:             "Revoke a token; whoever uses it is refused from now on",
-		Example:           `  tandem token revoke 3fX9kQ2mLp0a`,
-		Args:              term.Arguments(1, "the id of a token, as 'tandem token list' shows it"),
-		ValidArgsFunction: completeToken(&flags.Server),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
-			if strings.HasPrefix(args[0], "tandem_") {
+	return term.Removal{
+		Use: "revoke ID", Short: "Revoke a token; whoever uses it is refused from now on", Example: `  tandem token revoke 3fX9kQ2mLp0a`,
+		What: "the id of a token, as 'tandem token list' shows it", Offer: completeToken(&flags.Server),
+		Do: func(client *rest.Client, ctx context.Context, id string) error {
+			if strings.HasPrefix(id, "tandem_") {
 				return term.Misuse("give the token's id, not the token: see 'tandem token list'")
 			}
-			if err := client.DeleteToken(ctx, args[0]); err != nil {
-				return err
-			}
-			return term.SayAnswer(out, flags.JSON, map[string]string{"revoked": args[0]}, "Token %s was revoked\n", args[0])
-		}),
-	}
+			return client.DeleteToken(ctx, id)
+		}, Done: "revoked", Said: "Token %s was revoked",
+	}.Command(flags)
 }
 
 // completeToken offers the ids of tokens, with whose they are.

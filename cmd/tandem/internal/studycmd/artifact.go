@@ -59,13 +59,7 @@ func download(ctx context.Context, client *rest.Client, of trialName, one trial.
 }
 
 func printArtifacts(out io.Writer, logged []trial.Artifact) error {
-	if len(logged) == 0 {
-		_, err := fmt.Fprintln(out, "Its script logged no artifacts.")
-		return err
-	}
-	var rows [][]string
-	for _, one := range logged {
-		rows = append(rows, []string{format.Plain(one.Name), one.Kind, strconv.Itoa(one.Rung), strconv.Itoa(one.Epoch), format.Size(one.Bytes)})
-	}
-	return term.Table(out, []string{"NAME", "KIND", "RUNG", "EPOCH", "SIZE"}, rows)
+	return term.Rows(out, logged, "Its script logged no artifacts.", []string{"NAME", "KIND", "RUNG", "EPOCH", "SIZE"}, func(one trial.Artifact) []string {
+		return []string{format.Plain(one.Name), one.Kind, strconv.Itoa(one.Rung), strconv.Itoa(one.Epoch), format.Size(one.Bytes)}
+	})
 }

@@ -2,7 +2,6 @@ package studycmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -32,17 +31,12 @@ func hooksCommand(flags *term.Flags) *cobra.Command {
 }
 
 func printDeliveries(out io.Writer, list []hook.HookDelivery) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "No hook is told of this study")
-		return err
-	}
-	rows := make([][]string, 0, len(list))
-	for _, one := range list {
+	heading := []string{"HOOK", "TO", "TOLD", "WAITING", "GIVEN UP", "LAST TRIED", "LAST ANSWER"}
+	return term.Rows(out, list, "No hook is told of this study", heading, func(one hook.HookDelivery) []string {
 		state := format.Plain(one.Answer)
 		if one.Failing != nil {
 			state += ", failing since " + term.FormatTime(one.Failing, "")
 		}
-		rows = append(rows, []string{one.Name, format.Plain(one.To), strconv.Itoa(one.Told), strconv.Itoa(one.Waiting), strconv.Itoa(one.Dropped), term.FormatTime(one.Tried, "never"), state})
-	}
-	return term.Table(out, []string{"HOOK", "TO", "TOLD", "WAITING", "GIVEN UP", "LAST TRIED", "LAST ANSWER"}, rows)
+		return []string{one.Name, format.Plain(one.To), strconv.Itoa(one.Told), strconv.Itoa(one.Waiting), strconv.Itoa(one.Dropped), term.FormatTime(one.Tried, "never"), state}
+	})
 }

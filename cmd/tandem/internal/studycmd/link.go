@@ -2,7 +2,6 @@ package studycmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -89,19 +88,13 @@ func linkListCommand(flags *term.Flags) *cobra.Command {
 
 // printLinks tells of the links to a study, at the time now.
 func printLinks(out io.Writer, links []protocol.LinkView, now time.Time) error {
-	if len(links) == 0 {
-		_, err := fmt.Fprintln(out, "There is no link to this study")
-		return err
-	}
-	rows := make([][]string, 0, len(links))
-	for _, link := range links {
+	return term.Rows(out, links, "There is no link to this study", []string{"ID", "FOR", "CREATED", "EXPIRES", "LAST USED"}, func(link protocol.LinkView) []string {
 		ends := term.FormatTime(&link.Expires, "")
 		if !now.Before(link.Expires) {
 			ends += " (over)"
 		}
-		rows = append(rows, []string{link.ID, format.Plain(link.Name), term.FormatTime(&link.Created, ""), ends, term.FormatTime(link.Used, "never")})
-	}
-	return term.Table(out, []string{"ID", "FOR", "CREATED", "EXPIRES", "LAST USED"}, rows)
+		return []string{link.ID, format.Plain(link.Name), term.FormatTime(&link.Created, ""), ends, term.FormatTime(link.Used, "never")}
+	})
 }
 
 func linkRevokeCommand(flags *term.Flags) *cobra.Command {

@@ -3,7 +3,6 @@ package studycmd
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -109,12 +108,8 @@ func ownedBy(ctx context.Context, client *rest.Client, owner string, mine bool) 
 
 // PrintStudies prints studies as a table.
 func PrintStudies(out io.Writer, studies []protocol.StudyView) error {
-	if len(studies) == 0 {
-		_, err := fmt.Fprintln(out, "No studies yet. Create one: tandem study create study.yaml")
-		return err
-	}
-	rows := make([][]string, 0, len(studies))
-	for _, study := range studies {
+	heading := []string{"NAME", "OWNER", "STATUS", "BEST", "METRIC", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}
+	return term.Rows(out, studies, "No studies yet. Create one: tandem study create study.yaml", heading, func(study protocol.StudyView) []string {
 		p := study.Progress
 		best, metric := "-", "-"
 		if p.Best != nil {
@@ -128,12 +123,11 @@ func PrintStudies(out io.Writer, studies []protocol.StudyView) error {
 		if p.MaxTrials > 0 {
 			trials += "/" + strconv.Itoa(p.MaxTrials)
 		}
-		rows = append(rows, []string{
+		return []string{
 			format.Plain(study.Name), format.Plain(study.Owner), string(study.Status), best, metric, trials, strconv.Itoa(p.Epochs),
 			format.Seconds(p.ElapsedSeconds), study.Created.Local().Format("2006-01-02 15:04"), study.ID,
-		})
-	}
-	return term.Table(out, []string{"NAME", "OWNER", "STATUS", "BEST", "METRIC", "TRIALS", "EPOCHS", "TIME", "CREATED", "ID"}, rows)
+		}
+	})
 }
 
 func showCommand(flags *term.Flags) *cobra.Command {

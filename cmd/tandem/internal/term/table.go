@@ -25,6 +25,20 @@ func Table(out io.Writer, heading []string, rows [][]string) error {
 	return err
 }
 
+// Rows prints a table with a row for each of the list, or what is said where there is
+// none.
+func Rows[T any](out io.Writer, list []T, none string, heading []string, row func(T) []string) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, none)
+		return err
+	}
+	rows := make([][]string, 0, len(list))
+	for _, one := range list {
+		rows = append(rows, row(one))
+	}
+	return Table(out, heading, rows)
+}
+
 // column is one of a table's.
 type column struct {
 	heading string

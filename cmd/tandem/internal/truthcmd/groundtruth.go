@@ -74,16 +74,10 @@ func truthListCommand(flags *truthFlags) *cobra.Command {
 }
 
 func printMachines(out io.Writer, machines []protocol.GroundTruthMachine) error {
-	if len(machines) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing is known yet. Runs of studies with \"system: auto\" teach it; or import what another server knows with 'tandem ground-truth import FILE'.")
-		return err
-	}
-	rows := make([][]string, 0, len(machines))
-	for _, one := range machines {
-		rows = append(rows, []string{format.Plain(one.Machine), fmt.Sprint(one.Records), fmt.Sprint(one.Configurations), fmt.Sprint(one.Epochs),
-			one.Newest.Local().Format("2006-01-02 15:04")})
-	}
-	return term.Table(out, []string{"MACHINE", "RECORDS", "CONFIGURATIONS", "EPOCHS", "NEWEST"}, rows)
+	const none = "Nothing is known yet. Runs of studies with \"system: auto\" teach it; or import what another server knows with 'tandem ground-truth import FILE'."
+	return term.Rows(out, machines, none, []string{"MACHINE", "RECORDS", "CONFIGURATIONS", "EPOCHS", "NEWEST"}, func(one protocol.GroundTruthMachine) []string {
+		return []string{format.Plain(one.Machine), fmt.Sprint(one.Records), fmt.Sprint(one.Configurations), fmt.Sprint(one.Epochs), one.Newest.Local().Format("2006-01-02 15:04")}
+	})
 }
 
 func truthForgetCommand(flags *truthFlags) *cobra.Command {
