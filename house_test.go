@@ -115,7 +115,7 @@ var mayImport = map[string][]string{
 	"study":                             {"study/tariff", "study/team", "study/dataset", "internal/protocol/crew", "study/duties", "budget", "inference_emu", "inference_emu/inference", "internal/gate", "internal/problem", "internal/protocol", "similarity", "similarity/groundtruth", "study/access", "study/analysis", "study/definition", "study/journal", "study/poolview", "study/ranking", "study/registry", "study/search", "study/session", "study/starts", "study/upload", "study/warmstart", "trial", "workers/allocator", "workers/approximation", "workers/governor", "workers/gpushare", "workers/pool", "workers/scheduler", "workers/scheduler/costmodel", "study/selector"},
 	"store/filesystem":                  {"internal/problem"},
 	"store/group":                       {"store/record", "study/journal"},
-	"store/record":                      {"internal/problem", "internal/protocol", "inference_emu", "similarity", "study/journal", "study/definition", "trial"},
+	"store/record":                      {"internal/problem", "internal/protocol", "inference_emu", "similarity", "study/access", "study/journal", "study/definition", "trial"},
 	"store/memory":                      {"internal/problem", "inference_emu", "similarity", "store/record", "study/journal", "trial", "study/access"},
 	"store/sqlite":                      {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/filesystem", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access", "store/sqlite/dbfile"},
 	"store/sqlite/dbfile":               {"internal/problem", "store/filesystem", "store/record"},

@@ -19,19 +19,19 @@ func (s *Store) Apply(ctx context.Context, change journal.Change) error {
 // Submit hands the change to the writer. A caller can give up until the change
 // is queued; from then on only the outcome is an honest answer.
 func (s *Store) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
-	texts, err := encode(change)
+	documents, err := record.Encode(change)
 	if err != nil {
 		outcome := journal.NewOutcome()
 		outcome.Settle(err)
 		return outcome
 	}
-	return s.writer.Submit(ctx, encoded{change, texts}.run)
+	return s.writer.Submit(ctx, encoded{change, documents}.run)
 }
 
 // encoded is a change with its documents as text.
 type encoded struct {
 	change    journal.Change
-	documents documents
+	documents record.Documents
 }
 
 func (e encoded) run(s *session) error {
@@ -72,8 +72,8 @@ func (e encoded) insertStudy(s *session) {
 	}
 	s.do(unless(record.StudyTaken(*one), nil), `INSERT INTO study (id, name, definition, status, reason, created, elapsed, since, finished, annotation, stop)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		one.ID, one.Reference(), e.documents.definition, string(one.Status), one.Reason,
-		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.inserted.Annotation, e.documents.inserted.Stop)
+		one.ID, one.Reference(), e.documents.Definition, string(one.Status), one.Reason,
+		record.FormatTime(one.Created), int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.Inserted.Annotation, e.documents.Inserted.Stop)
 }
 
 func (e encoded) updateStudy(s *session) {
@@ -83,7 +83,7 @@ func (e encoded) updateStudy(s *session) {
 	}
 	s.do(touching(func() error { return record.NoStudy(one.ID) }),
 		"UPDATE study SET status = $1, reason = $2, elapsed = $3, since = $4, finished = $5, annotation = $6, stop = $7 WHERE id = $8",
-		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.updated.Annotation, e.documents.updated.Stop, one.ID)
+		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.Updated.Annotation, e.documents.Updated.Stop, one.ID)
 }
 
 func (e encoded) deleteStudy(s *session) {
@@ -95,9 +95,9 @@ func (e encoded) deleteStudy(s *session) {
 func (e encoded) writeTrials(s *session) {
 	for i, write := range e.change.Trials {
 		if write.Guard == nil {
-			insertTrial(s, write, e.documents.trials[i])
+			insertTrial(s, write, e.documents.Trials[i])
 		} else {
-			replaceTrial(s, write, e.documents.trials[i])
+			replaceTrial(s, write, e.documents.Trials[i])
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (e encoded) insertReports(s *session) {
 	for i, report := range e.change.Reports {
 		s.do(unless(nil, record.NoTrial(report.Trial)),
 			"INSERT INTO report (trial, rung, epoch, document) VALUES ($1, $2, $3, $4) ON CONFLICT (trial, rung, epoch) DO NOTHING",
-			string(report.Trial), report.Rung, report.Epoch, e.documents.reports[i])
+			string(report.Trial), report.Rung, report.Epoch, e.documents.Reports[i])
 	}
 }
 

@@ -12,7 +12,7 @@ func (e encoded) writeArchitectures(s *session) {
 	for i, one := range e.change.Architectures {
 		s.do(fine, `INSERT INTO architecture (key, seen, document) VALUES ($1, $2, $3)
 			ON CONFLICT (key) DO UPDATE SET seen = excluded.seen, document = excluded.document`,
-			one.Key, record.FormatTime(one.Seen), e.documents.architectures[i])
+			one.Key, record.FormatTime(one.Seen), e.documents.Architectures[i])
 	}
 	if len(e.change.Architectures) > 0 {
 		s.do(fine, "DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC OFFSET $1)", journal.MaxArchitectures)

@@ -29,7 +29,7 @@ func (e encoded) writeRecords(s *session) {
 	for i, one := range e.change.Records {
 		s.do(fine, `INSERT INTO ground_truth (id, machine, updated, document) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET machine = excluded.machine, updated = excluded.updated, document = excluded.document`,
-			one.ID, one.Machine, record.FormatTime(one.Updated), e.documents.records[i])
+			one.ID, one.Machine, record.FormatTime(one.Updated), e.documents.Records[i])
 		if !slices.Contains(machines, one.Machine) {
 			machines = append(machines, one.Machine)
 		}

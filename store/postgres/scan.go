@@ -5,7 +5,6 @@ import (
 
 	"github.com/tandem-tune/tandem/store/record"
 	"github.com/tandem-tune/tandem/study/journal"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 func scanStudy(row pgx.CollectableRow) (journal.Study, error) {
@@ -37,8 +36,7 @@ func scanEvent(row pgx.CollectableRow) (journal.Event, error) {
 	if err != nil {
 		return one, err
 	}
-	one.Kind, one.Trial, one.Data = journal.EventKind(kind), trial.ID(id), record.RawOrNil(data)
-	one.At, err = record.ParseTime(at)
+	err = record.FillEvent(&one, at, kind, id, data)
 	return one, err
 }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -74,23 +73,11 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 
 func scanToken(row pgx.CollectableRow) (access.Token, error) {
 	var one access.Token
-	var hash []byte
-	var scope, created string
-	var expires, used *string
-	err := row.Scan(&one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Subject)
+	var r record.TokenRow
+	err := row.Scan(&one.ID, &one.Name, &r.Scope, &one.Worker, &r.Hash, &r.Created, &r.Expires, &r.Used, &one.Subject)
 	if err != nil {
 		return one, err
 	}
-	one.Scope = access.Scope(scope)
-	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
-		return one, fmt.Errorf("the stored hash of token %s is damaged", one.ID)
-	}
-	if one.Created, err = record.ParseTime(created); err != nil {
-		return one, err
-	}
-	if one.Expires, err = record.ParseTimeOrNil(expires); err != nil {
-		return one, err
-	}
-	one.Used, err = record.ParseTimeOrNil(used)
+	err = r.Fill(&one)
 	return one, err
 }

@@ -35,73 +35,46 @@ func (s *Store) Submit(ctx context.Context, change journal.Change) *journal.Outc
 // encoded is a change as rows, made before the writer's turn so that the writer
 // only writes.
 type encoded struct {
-	change     journal.Change
-	definition string
-	// What was written since about the study that is inserted, and the one that is updated.
-	inserted, updated record.Amended
+	change    journal.Change
+	documents record.Documents
 	// In the order of the change's lists.
 	trials, reports, events, records, architectures, pool [][]any
 }
 
 func encode(change journal.Change) (encoded, error) {
-	e := encoded{change: change}
-	var err error
-	if change.Insert != nil {
-		if e.definition, err = record.FormatDefinition(change.Insert.Definition); err != nil {
-			return e, err
-		}
+	documents, err := record.Encode(change)
+	if err != nil {
+		return encoded{}, err
 	}
-	if e.inserted, err = record.Amend(change.Insert); err != nil {
-		return e, err
-	}
-	if e.updated, err = record.Amend(change.Update); err != nil {
-		return e, err
-	}
-	if e.trials, err = rows(change.Trials, trialRow); err != nil {
-		return e, err
-	}
-	if e.reports, err = rows(change.Reports, reportRow); err != nil {
-		return e, err
-	}
-	if e.events, err = rows(change.Events, eventRow); err != nil {
-		return e, err
-	}
-	if e.records, err = rows(change.Records, recordRow); err != nil {
-		return e, err
-	}
-	if e.architectures, err = rows(change.Architectures, architectureRow); err != nil {
-		return e, err
-	}
-	e.pool, err = rows(change.Pool, poolRow)
-	return e, err
+	return encoded{
+		change: change, documents: documents,
+		trials: rows(change.Trials, documents.Trials, trialRow), reports: rows(change.Reports, documents.Reports, reportRow),
+		records: rows(change.Records, documents.Records, recordRow), architectures: rows(change.Architectures, documents.Architectures, architectureRow),
+		events: rows(change.Events, make([]string, len(change.Events)), eventRow), pool: rows(change.Pool, make([]string, len(change.Pool)), poolRow),
+	}, nil
 }
 
-func rows[T any](list []T, row func(T) ([]any, error)) ([][]any, error) {
-	made := make([][]any, 0, len(list))
-	for _, one := range list {
-		columns, err := row(one)
-		if err != nil {
-			return nil, err
-		}
-		made = append(made, columns)
+// rows are those of a list, each with its document.
+func rows[T any](list []T, documents []string, row func(T, string) []any) [][]any {
+	made := make([][]any, len(list))
+	for i, one := range list {
+		made[i] = row(one, documents[i])
 	}
-	return made, nil
+	return made
 }
 
-func trialRow(write journal.TrialWrite) ([]any, error) {
+func trialRow(write journal.TrialWrite, document string) []any {
 	t := write.Trial
-	document, err := record.FormatTrial(t)
-	return dbfile.Row("trial", string(t.ID), t.Study, int64(t.Number), string(t.State), int64(t.LeaseEpoch), document), err
+	return dbfile.Row("trial", string(t.ID), t.Study, int64(t.Number), string(t.State), int64(t.LeaseEpoch), document)
 }
 
-func reportRow(r trial.Report) ([]any, error) {
-	document, err := record.FormatReport(r)
-	return dbfile.Row("report", string(r.Trial), int64(r.Rung), int64(r.Epoch), document), err
+func reportRow(r trial.Report, document string) []any {
+	return dbfile.Row("report", string(r.Trial), int64(r.Rung), int64(r.Epoch), document)
 }
 
-func eventRow(e journal.Event) ([]any, error) {
+func eventRow(e journal.Event, _ string) []any {
 	return dbfile.Row("event", e.Study, e.Sequence, record.FormatTime(e.At), string(e.Kind), string(e.Trial),
-		e.State, e.Worker, e.Reason, string(e.Data)), nil
+		e.State, e.Worker, e.Reason, string(e.Data))
 }
 
 func (e encoded) run(s *session) error {
@@ -153,10 +126,10 @@ func (e encoded) insertStudy(s *session) error {
 		return err
 	}
 	created := record.FormatTime(one.Created)
-	fixed := dbfile.Checksum("study", position, one.ID, one.Reference(), e.definition, created)
-	changing := dbfile.Row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.inserted.Annotation, e.inserted.Stop)
+	fixed := dbfile.Checksum("study", position, one.ID, one.Reference(), e.documents.Definition, created)
+	changing := dbfile.Row("study", one.ID, fixed, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.Inserted.Annotation, e.documents.Inserted.Stop)
 	err = s.exec(`INSERT INTO study (id, fixed_checksum, status, reason, elapsed, since, finished, annotation, stop, checksum, position, name, definition, created)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.definition, created)...)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(changing, position, one.Reference(), e.documents.Definition, created)...)
 	if dbfile.Taken(err) {
 		return record.StudyTaken(*one)
 	}
@@ -170,7 +143,7 @@ func (e encoded) updateStudy(s *session) error {
 	}
 	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6, annotation = ?7, stop = ?8,
 		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6, ?7, ?8) WHERE id = ?1`,
-		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.updated.Annotation, e.updated.Stop)
+		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.Updated.Annotation, e.documents.Updated.Stop)
 	if err == nil && rows == 0 {
 		return record.NoStudy(one.ID)
 	}

@@ -24,9 +24,8 @@ func (e encoded) writeArchitectures(s *session) error {
 	return s.exec("DELETE FROM architecture WHERE key IN (SELECT key FROM architecture ORDER BY seen DESC, key DESC LIMIT -1 OFFSET ?)", journal.MaxArchitectures)
 }
 
-func architectureRow(a emu.Architecture) ([]any, error) {
-	document, err := record.FormatArchitecture(a)
-	return dbfile.Row("architecture", a.Key, record.FormatTime(a.Seen), document), err
+func architectureRow(a emu.Architecture, document string) []any {
+	return dbfile.Row("architecture", a.Key, record.FormatTime(a.Seen), document)
 }
 
 const selectArchitecture = "SELECT key, seen, document, checksum FROM architecture "

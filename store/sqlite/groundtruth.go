@@ -55,9 +55,8 @@ func (e encoded) writeRecords(s *session) error {
 	return nil
 }
 
-func recordRow(r similarity.Record) ([]any, error) {
-	document, err := record.FormatRecord(r)
-	return dbfile.Row("ground_truth", r.ID, r.Machine, record.FormatTime(r.Updated), document), err
+func recordRow(r similarity.Record, document string) []any {
+	return dbfile.Row("ground_truth", r.ID, r.Machine, record.FormatTime(r.Updated), document)
 }
 
 const selectRecord = "SELECT id, machine, updated, document, checksum FROM ground_truth "

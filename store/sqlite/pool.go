@@ -25,8 +25,8 @@ func (e encoded) writePool(s *session) error {
 	return nil
 }
 
-func poolRow(one journal.PoolEntry) ([]any, error) {
-	return dbfile.Row("pool_entry", one.Kind, one.Name, string(one.Document)), nil
+func poolRow(one journal.PoolEntry, _ string) []any {
+	return dbfile.Row("pool_entry", one.Kind, one.Name, string(one.Document))
 }
 
 // PoolEntries returns all entries of the kind, by name.

@@ -64,8 +64,7 @@ func scanEvent(rows *sql.Rows) (one journal.Event, sum int64, err error) {
 	if err = dbfile.Prove("event", sum, computed, "event ", one.Sequence, " of study ", one.Study); err != nil {
 		return one, sum, err
 	}
-	one.Kind, one.Trial, one.Data = journal.EventKind(kind), trial.ID(of), record.RawOrNil(data)
-	one.At, err = record.ParseTime(at)
+	err = record.FillEvent(&one, at, kind, of, data)
 	return one, sum, err
 }
 

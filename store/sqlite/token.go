@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/tandem-tune/tandem/store/record"
@@ -104,26 +103,16 @@ func (s *Store) DeleteToken(ctx context.Context, id string) error {
 
 func scanToken(rows *sql.Rows) (one access.Token, sum int64, err error) {
 	var position int64
-	var scope, created string
-	var hash []byte
-	var expires, used *string
-	if err = dbfile.Columns("token", rows, &position, &one.ID, &one.Name, &scope, &one.Worker, &hash, &created, &expires, &used, &one.Subject, &sum); err != nil {
+	var r record.TokenRow
+	if err = dbfile.Columns("token", rows, &position, &one.ID, &one.Name, &r.Scope, &one.Worker, &r.Hash, &r.Created, &r.Expires, &r.Used, &one.Subject, &sum); err != nil {
 		return one, sum, err
 	}
-	computed := dbfile.Checksum("token", position, one.ID, one.Name, scope, one.Worker, hash, created, textOrNil(expires), textOrNil(used), one.Subject)
+	computed := dbfile.Checksum("token", position, one.ID, one.Name, r.Scope, one.Worker, r.Hash, r.Created, textOrNil(r.Expires), textOrNil(r.Used), one.Subject)
 	if err = dbfile.Prove("token", sum, computed, one.ID); err != nil {
 		return one, sum, err
 	}
-	if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
-		return one, sum, dbfile.Damage{Table: "token", Row: one.ID, Finding: fmt.Sprintf("its hash has %d bytes instead of %d", len(hash), len(one.Hash))}
+	if err = r.Fill(&one); err != nil {
+		err = dbfile.Damage{Table: "token", Row: one.ID, Finding: err.Error()}
 	}
-	one.Scope = access.Scope(scope)
-	if one.Created, err = record.ParseTime(created); err != nil {
-		return one, sum, err
-	}
-	if one.Expires, err = record.ParseTimeOrNil(expires); err != nil {
-		return one, sum, err
-	}
-	one.Used, err = record.ParseTimeOrNil(used)
 	return one, sum, err
 }
