@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 	"workers/gpushare/interference":     {"internal/regression"},
 	"workers/gpushare":                  {"inference_emu", "internal/problem", "internal/protocol", "study/definition", "study/journal", "study/space", "trial", "workers/gpushare/interference", "workers/gpushare/packing", "workers/gpushare/utilization", "workers/pool"},
 	"workers/gpushare/packing":          {},
-	"workers/gpushare/utilization":      {"inference_emu/graph", "study/importance", "study/space"},
+	"workers/gpushare/utilization":      {"inference_emu/graph", "internal/regression"},
 	"workers/placement":                 {"internal/regression"},
 	"internal/gate":                     {},
 	"internal/handclock":                {},

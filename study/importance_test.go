@@ -31,7 +31,7 @@ func TestImportanceOfAStudy(t *testing.T) {
 			t.Fatalf("the answer has %d rungs, want three, the highest first", len(answer.Rungs))
 		}
 		for _, rung := range answer.Rungs {
-			if first := rung.Parameters[0]; first.Name != "x" || rung.Rung == 0 && *first.Chance > 0.05 {
+			if first := rung.Parameters[0]; first.Name != "x" || rung.Rung == 0 && first.Chance > 0.05 {
 				t.Errorf("at rung %d the first is %+v, want x", rung.Rung, first)
 			}
 			if last := rung.Parameters[1]; last.Share > 0.4 {
@@ -67,5 +67,20 @@ func TestImportanceKnowsTheDirection(t *testing.T) {
 	}
 	if shares["maximize"] == shares["minimize"] {
 		t.Errorf("both directions give %g", shares["maximize"])
+	}
+}
+
+// wide makes the default study random, over two more parameters, of 120 trials.
+func (w *world) wide(replace ...string) protocol.StudyView {
+	return w.create(append(replace, "space: {x: {type: float, low: 0, high: 1}}",
+		"space: {x: {type: float, low: 0, high: 1}, idle: {type: float, low: 0, high: 1}, kind: {values: [a, b, c]}}",
+		"trials: 27", "trials: 120", "method: bohb", "method: random")...)
+}
+
+func (w *world) trainAll() {
+	w.t.Helper()
+	w.register("worker-1")
+	for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+		w.train(lease)
 	}
 }

@@ -129,11 +129,7 @@ func (c StudyCalls) Advice(ctx context.Context, study string) (protocol.Advice, 
 
 // Importance says which parameters made the study's good trials good.
 func (c StudyCalls) Importance(ctx context.Context, study string, query protocol.ImportanceQuery) (protocol.Importance, error) {
-	values := aim(query.Objective, query.Rung)
-	if query.Method != "" {
-		values.Set("method", query.Method)
-	}
-	return get[protocol.Importance](ctx, c.caller, path("studies", study, "importance"), values.Encode())
+	return get[protocol.Importance](ctx, c.caller, path("studies", study, "importance"), aim(query.Objective, query.Rung).Encode())
 }
 
 // aim says which objective and rung an analysis is for.

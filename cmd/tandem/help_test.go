@@ -46,7 +46,6 @@ func TestShellsCanComplete(t *testing.T) {
 		{[]string{"__complete", "study", "ex"}, "export\t"},
 		{[]string{"__complete", "study", "export", "--format", ""}, "csv\njson\nopenmetrics\n"},
 		{[]string{"__complete", "token", "create", "--scope", ""}, "worker"},
-		{[]string{"__complete", "study", "importance", "--method", ""}, "fanova"},
 	} {
 		var out, errs strings.Builder
 		if code := term.Execute(t.Context(), rootCommand(), c.args, &out, &errs); code != term.ExitOK || !strings.Contains(out.String(), c.has) {

@@ -50,12 +50,6 @@ type GPUErrors struct {
 	RMSLE float64 `json:"rmsle" minimum:"0" doc:"root mean squared logarithmic error of the utilization in percent"`
 }
 
-// GPUImportance is how much a feature of an architecture decides.
-type GPUImportance struct {
-	Feature string  `json:"feature"`
-	Share   float64 `json:"share" minimum:"0" maximum:"1" doc:"of all features together"`
-}
-
 // PoolGPUModel is what was learned of trainings on a type of GPU.
 type PoolGPUModel struct {
 	GPU string `json:"gpu" doc:"name of the type of GPU"`
@@ -68,12 +62,10 @@ type PoolGPUModel struct {
 	// Known is how far trainings were off that were hidden, Unseen those whose
 	// architecture was hidden whole; absent where these are not predicted, for
 	// UnseenReason.
-	Known        *GPUErrors `json:"known,omitempty" doc:"errors for known architectures"`
-	Unseen       *GPUErrors `json:"unseen,omitempty" doc:"errors for new architectures; absent: these are not predicted"`
-	UnseenReason string     `json:"unseen_reason,omitempty" doc:"why new architectures are not predicted"`
-	// Importances are what decides most.
-	Importances []GPUImportance `json:"importances,omitempty" doc:"importance of features for the utilization, largest first"`
-	Pairs       PoolGPUPairs    `json:"pairs" doc:"measurements of trainings that share such a GPU"`
+	Known        *GPUErrors   `json:"known,omitempty" doc:"errors for known architectures"`
+	Unseen       *GPUErrors   `json:"unseen,omitempty" doc:"errors for new architectures; absent: these are not predicted"`
+	UnseenReason string       `json:"unseen_reason,omitempty" doc:"why new architectures are not predicted"`
+	Pairs        PoolGPUPairs `json:"pairs" doc:"measurements of trainings that share such a GPU"`
 }
 
 // PoolGPUPairs is what is known of trainings that share a type of GPU.

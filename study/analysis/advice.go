@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -139,4 +140,10 @@ func failures(s space.Space, trials []trial.Trial) []protocol.AdvicePiece {
 		pieces = append(pieces, piece)
 	}
 	return pieces
+}
+
+// drawnFreely reports whether the trial's configuration was drawn without
+// regard to what was measured before.
+func drawnFreely(t trial.Trial) bool {
+	return slices.Contains([]string{"random", "grid", "sobol"}, t.Origin)
 }

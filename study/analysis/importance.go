@@ -3,27 +3,17 @@ package analysis
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/importance"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const (
-	importanceMethod = "PED-ANOVA (Watanabe et al., IJCAI 2023), with a permutation test"
-	varianceMethod   = "fANOVA (Hutter et al., ICML 2014), of the predictions of a random forest"
-)
+const importanceMethod = "PED-ANOVA (Watanabe et al., IJCAI 2023), with a permutation test"
 
-// Importance says which parameters made the study's good trials good, or what
-// its values vary with.
+// Importance says which parameters made the study's good trials good.
 func (q *Queries) Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error) {
-	if !slices.Contains([]string{"", protocol.PEDANOVA, protocol.FANOVA}, query.Method) {
-		return protocol.Importance{}, problem.WithFields("the query is not valid", []problem.Field{
-			{Path: "method", Value: query.Method, Message: "must be ped-anova or fanova"}})
-	}
 	now, err := q.look(ctx, ref)
 	if err != nil {
 		return protocol.Importance{}, err
@@ -36,27 +26,15 @@ func (q *Queries) Importance(ctx context.Context, ref string, query protocol.Imp
 	answer := protocol.Importance{
 		Study: def.Name, Method: importanceMethod, Metric: objective.Label(), Rungs: []protocol.RungImportance{}, Notes: []string{},
 	}
-	if query.Method == protocol.FANOVA {
-		answer.Method = varianceMethod
-		if err := q.gate.Enter(ctx); err != nil {
-			return protocol.Importance{}, err
-		}
-		defer q.gate.Leave()
-	}
 	for rung := len(ladder) - 1; rung >= 0; rung-- {
 		list := observations(trials, rung, query.Objective, objective.Direction)
 		if query.Rung != nil && *query.Rung != rung || len(list) < importance.Least {
 			continue
 		}
-		one := protocol.RungImportance{Rung: rung, Budget: ladder[rung].Budget, Trials: len(list)}
-		if query.Method == protocol.FANOVA {
-			answer.Notes = append(answer.Notes, divide(&one, def, objective.Direction, list)...)
-			answer.Notes = append(answer.Notes, crowded(trials, rung, query.Objective)...)
-		} else {
-			found := importance.Of(def.Space, list)
-			one.Best, one.Parameters = found.Best, described(def, found)
-		}
-		answer.Rungs = append(answer.Rungs, one)
+		found := importance.Of(def.Space, list)
+		answer.Rungs = append(answer.Rungs, protocol.RungImportance{
+			Rung: rung, Budget: ladder[rung].Budget, Trials: len(list), Best: found.Best, Parameters: described(def, found),
+		})
 	}
 	if len(answer.Rungs) == 0 {
 		where := "no rung has"
@@ -87,26 +65,7 @@ func described(def definition.Definition, found importance.Result) []protocol.Pa
 	list := make([]protocol.ParameterImportance, 0, len(found.Parameters))
 	for _, p := range found.Parameters {
 		parameter, _ := def.Space.Parameter(p.Name)
-		list = append(list, protocol.ParameterImportance{Name: p.Name, Kind: parameter.Kind, Share: p.Share, Chance: &p.Chance})
+		list = append(list, protocol.ParameterImportance{Name: p.Name, Kind: parameter.Kind, Share: p.Share, Chance: p.Chance})
 	}
 	return list
-}
-
-// divide fills in how the variance divides over the parameters, and says how
-// far to trust it.
-func divide(answer *protocol.RungImportance, def definition.Definition, direction definition.Direction, list []importance.Observation) (notes []string) {
-	forest := importance.Grow(def.Space, list)
-	answer.Surrogate, answer.Parameters = surrogateOf(forest), []protocol.ParameterImportance{}
-	if forest.Explained < importance.Doubtful {
-		return []string{unpredictable(forest, answer.Rung)}
-	}
-	variance := forest.Variance()
-	for _, e := range variance.Single {
-		parameter, _ := def.Space.Parameter(e.Parameter)
-		answer.Parameters = append(answer.Parameters, protocol.ParameterImportance{Name: e.Parameter, Kind: parameter.Kind, Share: e.Share, Spread: e.Spread})
-	}
-	for _, e := range variance.Pairs {
-		answer.Interactions = append(answer.Interactions, protocol.Interaction{First: e.Parameter, Second: e.Other, Share: e.Share, Spread: e.Spread})
-	}
-	return caveats(forest, answer.Rung, direction)
 }

@@ -139,10 +139,3 @@ func (c *column) quantile(counts []float64, number float64) float64 {
 	})
 	return c.coordinate[max(at, 0)]
 }
-
-// finite returns the finite ones of the numbers, sorted.
-func finite(numbers []float64) []float64 {
-	sorted := slices.DeleteFunc(slices.Clone(numbers), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
-	slices.Sort(sorted)
-	return sorted
-}

@@ -57,13 +57,10 @@ type AimQuery struct {
 type importanceInput struct {
 	StudyRef
 	AimQuery
-	Method string `query:"method" enum:"ped-anova,fanova" default:"ped-anova" doc:"ped-anova: what the best trials have in common; fanova: what the values vary with, over the whole space"`
 }
 
 func (s analysisAPI) importance(ctx context.Context, input *importanceInput) (*jsonAnswer[protocol.Importance], error) {
-	return answered(s.studies.Importance(ctx, input.Study, protocol.ImportanceQuery{
-		Method: input.Method, Objective: input.Objective, Rung: given(input.Rung),
-	}))
+	return answered(s.studies.Importance(ctx, input.Study, protocol.ImportanceQuery{Objective: input.Objective, Rung: given(input.Rung)}))
 }
 
 // given is a number of a query, nil for the -1 that stands for none.

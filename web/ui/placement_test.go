@@ -62,8 +62,7 @@ func severalTypes() *protocol.Pool {
 		GPUModels: []protocol.PoolGPUModel{
 			{
 				GPU: "NVIDIA A100-SXM4-40GB", Trainings: 41, Architectures: 5, LearnedFrom: 37, Known: &protocol.GPUErrors{Utilization: 0.02, Memory: 0.03, RMSLE: 0.081}, Unseen: &protocol.GPUErrors{Utilization: 0.06, Memory: 0.12, RMSLE: 0.2},
-				Importances: []protocol.GPUImportance{{Feature: "operations a layer", Share: 0.41}, {Feature: "batch", Share: 0.2}},
-				Pairs:       protocol.PoolGPUPairs{Kinds: 6, Seen: 14, Learned: []protocol.GPUPairModel{{Basis: "factors", Pairs: 14, Off: 0.03, PlainOff: 0.11}}},
+				Pairs: protocol.PoolGPUPairs{Kinds: 6, Seen: 14, Learned: []protocol.GPUPairModel{{Basis: "factors", Pairs: 14, Off: 0.03, PlainOff: 0.11}}},
 			},
 			{GPU: "Tesla T4", Trainings: 3, Architectures: 1, Reason: "3 trainings were seen alone on such a GPU with their architecture known: at least 12 are needed", Pairs: protocol.PoolGPUPairs{Reason: "0 pairs were seen for long enough: at least 8 are needed to tell others"}},
 		},
@@ -114,7 +113,6 @@ func tryPlacement(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#gpu-models tbody tr")].map(row => [...row.cells].slice(0, 5).map(cell => cell.innerText.replaceAll("\n", ", ")).join("; "))`, []string{
 		"NVIDIA A100-SXM4-40GB; 41, of 5 architectures, learned from 37; 0.02, memory 3\u00a0%; 0.06, memory 12\u00a0%; 14", "Tesla T4; 3, of 1 architecture, not learned; –; –; 0",
 	})
-	p.seeText("#gpu-models", "What decides: operations a layer 41\u00a0%, batch 20\u00a0%.")
 	p.seeText("#gpu-models", "predicted from the slowdown of each with others, learned from 14 pairs. Error on held-out pairs: 0.03; of the mean: 0.11.")
 	p.seeText("#gpu-models", "What a training uses is not predicted: 3 trainings were seen alone")
 	p.see(`document.querySelectorAll("main .placed [tabindex='0']").length`, 8)

@@ -7,12 +7,8 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-const (
-	// mostGPUsShown is for how many types of GPU a trial's use is predicted at once.
-	mostGPUsShown = 8
-	// mostColumnsShown is how many of the columns that decide are named.
-	mostColumnsShown = 5
-)
+// mostGPUsShown is for how many types of GPU a trial's use is predicted at once.
+const mostGPUsShown = 8
 
 // Predict is what the trial should use of each of the types of GPU, by its architecture
 // and what was learned of others there; nil where there are no types.
@@ -80,9 +76,6 @@ func summaryOf(name string, gpu *GPU) protocol.PoolGPUModel {
 		one.UnseenReason = learned.Unlike
 		if v := learned.ByFamily; v != nil {
 			one.Unseen = &protocol.GPUErrors{Utilization: v.Off, Memory: v.MemoryOff, RMSLE: v.Utilization}
-		}
-		for _, column := range learned.Model.Importances()[:mostColumnsShown] {
-			one.Importances = append(one.Importances, protocol.GPUImportance{Feature: column.Name, Share: column.Share})
 		}
 	}
 	return one

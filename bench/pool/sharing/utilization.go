@@ -27,20 +27,12 @@ func utilizations(path string, runs int) error {
 	fmt.Printf("%s: %d profiles of %d families, recorded %s on %d cores (%s, PyTorch %s, load before %.2f)\n", path, len(samples), len(families), r.Recorded, r.Machine.Cores, r.Machine.Processor, r.Machine.Torch, r.Machine.Load)
 	fmt.Printf("utilization is the %s: %.1f%% (%.1f to %.1f)\n\n", r.Resource, shares[len(shares)/2], shares[0], shares[len(shares)-1])
 	fmt.Println("| | split | RMSLE of the utilization, % | RMSLE of the memory, MB | under by more than a tenth | within the band |\n|---|---|---|---|---|---|")
-	for _, method := range []utilization.Method{utilization.Forest, utilization.Mean} {
+	for _, method := range []utilization.Method{utilization.Process, utilization.Mean} {
 		for _, by := range []string{bySample, byFamily} {
 			if err := judge(samples, method, by, runs); err != nil {
 				return err
 			}
 		}
-	}
-	m, err := utilization.Train(samples, utilization.Forest)
-	if err != nil {
-		return err
-	}
-	fmt.Println("\nwhat decides (forest):")
-	for _, one := range m.Importances()[:6] {
-		fmt.Printf("%4.0f%% %s\n", 100*one.Share, one.Name)
 	}
 	return nil
 }

@@ -242,18 +242,14 @@ class Study:
         found: Mapping[str, Any] = self._get("pareto")
         return {**found, "trials": [{**one, "values": decode_list(one["values"])} for one in found["trials"]]}
 
-    def importance(
-        self, method: str = "ped-anova", *, objective: int = 0, rung: Optional[int] = None
-    ) -> Mapping[str, Any]:
+    def importance(self, *, objective: int = 0, rung: Optional[int] = None) -> Mapping[str, Any]:
         """Which parameters made the good trials good, for each rung, the highest first.
 
         As the server describes it: ``{"rungs": [{"rung", "trials", "parameters": [...]}], ...}``. Each
         parameter has its ``name``, its ``share``, and the ``chance`` of as much if it did nothing: above
-        0.05 the share says nothing. With ``method="fanova"`` the shares are of the variance over the whole
-        space, as a surrogate predicts it; ``interactions`` has those of pairs. ``objective`` is the place
-        of one of several objectives.
+        0.05 the share says nothing. ``objective`` is the place of one of several objectives.
         """
-        found: Mapping[str, Any] = self._analysis("importance", method=method, objective=objective, rung=rung)
+        found: Mapping[str, Any] = self._analysis("importance", objective=objective, rung=rung)
         return found
 
     def advise(self) -> Mapping[str, Any]:
@@ -326,9 +322,9 @@ class Study:
         definition = self.view["definition"]
         return plots.parallel(self._pages(), plots.parameters_of(definition), self._objectives(definition)[objective])
 
-    def plot_importance(self, method: str = "ped-anova", *, objective: int = 0) -> Figure:
+    def plot_importance(self, *, objective: int = 0) -> Figure:
         """Which parameters made the good trials good; see :meth:`importance`."""
-        return plots.importance(self.importance(method, objective=objective))
+        return plots.importance(self.importance(objective=objective))
 
     def plot_pareto(self) -> Figure:
         """The trials by their first two or three objectives, and which of them no other beats."""

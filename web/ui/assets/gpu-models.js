@@ -15,7 +15,6 @@ function said(one) {
   const lines = [];
   if (one.reason) lines.push(`What a training uses is not predicted: ${one.reason}.`);
   if (one.unseen_reason) lines.push(`New architectures are not predicted: ${one.unseen_reason}.`);
-  if (one.importances?.length > 0) lines.push(`What decides: ${one.importances.map(({ feature, share: of }) => `${feature} ${share(of)}`).join(", ")}.`);
   for (const way of one.pairs.learned ?? []) lines.push(`Speeds of unmeasured pairs are predicted from ${ways[way.basis]}, learned from ${several(way.pairs, "pair")}. Error on held-out pairs: ${part(way.off)}; of the mean: ${part(way.plain_off)}.`);
   if (one.pairs.reason) lines.push(`Unmeasured pairs are not predicted: ${one.pairs.reason}.`);
   return lines.map((line) => below(line));

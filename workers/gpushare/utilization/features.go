@@ -99,16 +99,6 @@ func (o Outline) With(batch int64) Features {
 	return f
 }
 
-// columns are the names of what the models see, in the order of [Features.vector].
-func columns() [width]string {
-	return [...]string{
-		"convolution layers", "depthwise convolutions", "linear layers", "activations", "other layers", "model size", "operations",
-		"operations a layer", "operations a byte", "bytes moved", "bytes kept", "batch",
-	}
-}
-
-const width = 12
-
 // vector is the features as the models see them. Sizes are logarithms: what
 // doubles counts as much wherever it starts.
 func (f Features) vector() []float64 {

@@ -50,7 +50,7 @@ func Learn(samples []Sample) (*Learned, error) {
 	}
 	slices.Sort(learned.Families)
 	var err error
-	if learned.Model, err = Train(samples, Forest); err != nil {
+	if learned.Model, err = Train(samples, Process); err != nil {
 		return nil, err
 	}
 	drawn := DrawnParts(len(samples), 1)
@@ -66,10 +66,10 @@ func Learn(samples []Sample) (*Learned, error) {
 	return learned, nil
 }
 
-// compare judges a forest and the mean. How wide bands are is taken from the model
+// compare judges a process and the mean. How wide bands are is taken from the model
 // of all: to find it anew for each part would take many times as long.
-func (l *Learned) compare(samples []Sample, parts [][]int) (forest, mean Verdict, err error) {
-	for method, into := range map[Method]*Verdict{Forest: &forest, Mean: &mean} {
+func (l *Learned) compare(samples []Sample, parts [][]int) (process, mean Verdict, err error) {
+	for method, into := range map[Method]*Verdict{Process: &process, Mean: &mean} {
 		*into, err = Judge(samples, parts, func(rest []Sample) (*Model, error) {
 			inputs, targets := rows(rest)
 			m := &Model{utilization: fit(inputs, targets[0], method), memory: fit(inputs, targets[1], method)}
@@ -77,10 +77,10 @@ func (l *Learned) compare(samples []Sample, parts [][]int) (forest, mean Verdict
 			return m, nil
 		})
 		if err != nil {
-			return forest, mean, err
+			return process, mean, err
 		}
 	}
-	return forest, mean, nil
+	return process, mean, nil
 }
 
 // knows reports whether a model does better than the mean of all, by a twentieth

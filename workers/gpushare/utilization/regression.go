@@ -1,12 +1,9 @@
 package utilization
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
-	"github.com/tandem-tune/tandem/study/importance"
-	"github.com/tandem-tune/tandem/study/space"
+	linear "github.com/tandem-tune/tandem/internal/regression"
 )
 
 // Model is two regressions.
@@ -16,29 +13,85 @@ type Model struct {
 	utilization, memory regression
 }
 
-// regression predicts one logarithm.
+// regression predicts one logarithm: a Gaussian process of the standardized features,
+// or the mean of all.
 type regression struct {
-	// forest is nil for the mean of all.
-	forest  *importance.Forest
-	columns space.Space
-	mean    float64
+	mean float64
+	// process is nil for the mean of all.
+	process *process
 	// residual is how far predictions of what was not seen were off, the root of the
-	// mean square; of a forest in units of how far its trees were apart there, so that a
-	// prediction is less sure where they disagree.
+	// mean square; of a process in units of its own deviation there, so that a
+	// prediction is less sure far from what was seen.
 	residual float64
 }
 
-// leastSpread is added to how far trees are apart: where all agree, the
-// prediction is not certain.
-const leastSpread = 0.02
+// process is a Gaussian process with the kernel exp(-d/reach), d being the sum of the
+// distances in all features: it changes as abruptly as what is learned (Rasmussen and
+// Williams 2006, section 4.2.1).
+type process struct {
+	scale   linear.Scale
+	inputs  [][]float64
+	factor  *linear.Factor
+	weights []float64
+}
+
+const (
+	// reach is over which distance trainings resemble each other, in standard
+	// deviations of all features together.
+	reach = 40
+	// noise is the variance of what two trainings with the same features do not share,
+	// in units of what all differ by.
+	noise = 0.03
+	// leastSpread is added to the deviation of a process: near what was seen, a
+	// prediction is not certain.
+	leastSpread = 0.02
+)
+
+// like is the covariance of two trainings.
+func like(a, b []float64) float64 {
+	distance := 0.0
+	for i, x := range a {
+		distance += math.Abs(x - b[i])
+	}
+	return math.Exp(-distance / reach)
+}
+
+// newProcess learns values with the mean 0.
+func newProcess(inputs [][]float64, values []float64) *process {
+	p := &process{scale: linear.Standardize(inputs)}
+	for _, x := range inputs {
+		p.inputs = append(p.inputs, p.scale.Apply(x))
+	}
+	covariance := linear.Square(len(inputs))
+	for i, x := range p.inputs {
+		for j, other := range p.inputs[:i+1] {
+			covariance[i][j] = like(x, other)
+		}
+		covariance[i][i] += noise
+	}
+	p.factor = linear.Factorize(covariance)
+	p.weights = p.factor.Solve(values)
+	return p
+}
+
+// say is the mean and the deviation of the process.
+func (p *process) say(x []float64) (mean, deviation float64) {
+	near, at := make([]float64, len(p.inputs)), p.scale.Apply(x)
+	for i, other := range p.inputs {
+		near[i] = like(at, other)
+	}
+	mean = linear.Dot(near, p.weights)
+	p.factor.Whiten(near)
+	return mean, math.Sqrt(max(0, 1-linear.Dot(near, near)))
+}
 
 // say is the mean, and what a residual is counted in there.
 func (r *regression) say(x []float64) (mean, unit float64) {
-	if r.forest == nil {
+	if r.process == nil {
 		return r.mean, 1
 	}
-	said := r.forest.Predict(configuration(r.columns, x))
-	return said.Score, leastSpread + said.Spread
+	off, deviation := r.process.say(x)
+	return r.mean + off, leastSpread + deviation
 }
 
 // predict is the mean and the deviation of the logarithm.
@@ -49,66 +102,17 @@ func (r *regression) predict(x []float64) (mean, deviation float64) {
 
 // fit learns with the method.
 func fit(inputs [][]float64, targets []float64, method Method) regression {
+	r := regression{}
+	for _, value := range targets {
+		r.mean += value / float64(len(targets))
+	}
 	if method == Mean {
-		r := regression{}
-		for _, value := range targets {
-			r.mean += value / float64(len(targets))
-		}
 		return r
 	}
-	r := regression{columns: spaceOf(inputs)}
-	observations := make([]importance.Observation, len(inputs))
-	for i, x := range inputs {
-		observations[i] = importance.Observation{Configuration: configuration(r.columns, x), Score: targets[i]}
+	values := make([]float64, len(targets))
+	for i, value := range targets {
+		values[i] = value - r.mean
 	}
-	// A third of the columns at each split (Breiman, 2001), and leaves of one profile.
-	r.forest = importance.GrowBy(r.columns, observations, importance.Growth{Leaf: 1, Share: 1.0 / 3})
+	r.process = newProcess(inputs, values)
 	return r
-}
-
-// spaceOf is the space that the profiles lie in, a parameter for each column.
-func spaceOf(inputs [][]float64) space.Space {
-	var s space.Space
-	for j, name := range columns() {
-		p := space.Parameter{Name: name, Type: space.FloatType, Low: math.Inf(1), High: math.Inf(-1)}
-		for _, x := range inputs {
-			p.Low, p.High = min(p.Low, x[j]), max(p.High, x[j])
-		}
-		p.High += 1e-6 // of profiles that are all alike
-		s.Parameters = append(s.Parameters, p)
-	}
-	return s
-}
-
-// configuration is a profile in the space, or what is nearest to it there.
-func configuration(of space.Space, x []float64) space.Configuration {
-	c := make(space.Configuration, len(x))
-	for j, p := range of.Parameters {
-		c[p.Name] = space.Float(min(max(x[j], p.Low), p.High))
-	}
-	return c
-}
-
-// Importance is how much a column decides.
-type Importance struct {
-	Name  string
-	Share float64 // of all columns together
-}
-
-// Importances are those of the columns for the utilization, the largest first: by
-// how much of the squared error their splits took away.
-func (m *Model) Importances() []Importance {
-	var list []Importance
-	total := 0.0
-	for j, gain := range m.utilization.forest.Gains() {
-		list = append(list, Importance{Name: columns()[j], Share: gain})
-		total += gain
-	}
-	for j := range list {
-		if total > 0 {
-			list[j].Share /= total
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Importance) int { return cmp.Compare(b.Share, a.Share) })
-	return list
 }

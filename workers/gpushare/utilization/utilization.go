@@ -3,11 +3,11 @@
 //
 // It is the prediction engine of Yeung, Borowiec, Friday, Harper and Garraghan
 // (Towards GPU Utilization Prediction for Cloud Deep Learning, HotCloud 2020,
-// section 5): features of the computation graph and the batch ([Describe]), and
-// a random forest learned from profiles of other trainings ([Train]), one of the
-// methods of table 3. Its one invariant:
-// the same profiles give the same model, and every
-// prediction comes with how far it is usually off. It does no I/O and knows no
+// section 5): features of the computation graph and the batch ([Describe]), and a
+// regression learned from profiles of other trainings ([Train]). The paper has a random
+// forest; a Gaussian process does as well on what was recorded, in a tenth of the lines
+// (docs/decisions/0026). Its one invariant: the same profiles give the same model, and
+// every prediction comes with how far it is usually off. It does no I/O and knows no
 // clock.
 package utilization
 
@@ -41,10 +41,10 @@ type Prediction struct {
 // Method is how a model predicts.
 type Method string
 
-// The forest of table 3, and the mean that it has to beat.
+// The process, and the mean that it has to beat.
 const (
-	Forest Method = "forest"
-	Mean   Method = "mean"
+	Process Method = "Gaussian process"
+	Mean    Method = "mean"
 )
 
 // leastSamples is how many profiles a model is learned from at least.

@@ -74,7 +74,7 @@ func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, method := range []utilization.Method{utilization.Forest} {
+		for _, method := range []utilization.Method{utilization.Process} {
 			v, err := judge(method, parts)
 			if err != nil {
 				t.Fatal(err)
@@ -91,7 +91,7 @@ func TestEachMethodLearnsMoreThanTheMean(t *testing.T) {
 
 func TestTheSameProfilesMakeTheSameModel(t *testing.T) {
 	samples := drawn(60, 0.1)
-	for _, method := range []utilization.Method{utilization.Forest, utilization.Mean} {
+	for _, method := range []utilization.Method{utilization.Process, utilization.Mean} {
 		var models [2]*utilization.Model
 		for i := range models {
 			var err error
@@ -112,23 +112,6 @@ func TestTheSameProfilesMakeTheSameModel(t *testing.T) {
 	}
 }
 
-func TestTheColumnThatDecidesIsImportant(t *testing.T) {
-	m, err := utilization.Train(drawn(150, 0.02), utilization.Forest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, total := m.Importances(), 0.0
-	for i, one := range list {
-		total += one.Share
-		if i > 0 && one.Share > list[i-1].Share {
-			t.Error("they are not in order")
-		}
-	}
-	if list[0].Name != "operations a layer" || math.Abs(total-1) > 1e-9 {
-		t.Errorf("%+v, together %g", list, total)
-	}
-}
-
 func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 	good := drawn(8, 0.1)
 	for want, change := range map[string]func([]utilization.Sample) []utilization.Sample{
@@ -142,7 +125,7 @@ func TestWhatCannotBeLearnedFromIsRefused(t *testing.T) {
 			return s
 		},
 	} {
-		if _, err := utilization.Train(change(append([]utilization.Sample(nil), good...)), utilization.Forest); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := utilization.Train(change(append([]utilization.Sample(nil), good...)), utilization.Process); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -13,36 +13,25 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// importanceFlags are the choices of "study importance"; -1 stands for none.
-type importanceFlags struct {
-	method          string
-	objective, rung int
-}
-
 func importanceCommand(flags *term.Flags) *cobra.Command {
-	var choice importanceFlags
+	var objective, rung int
 	command := onStudy(flags, &cobra.Command{
 		Use:   "importance STUDY",
 		Short: "Say which parameters made the good trials good",
 		Long: `Say which parameters made the good trials good, at each rung with enough trials:
 each parameter's share, and how probable as large a share is if the parameter
-did nothing. Above 0.05 or so it means nothing.
-
-With --method fanova: what part of the values' variance over the whole space
-comes from each parameter alone, and from pairs beyond that.`,
+did nothing. Above 0.05 or so it means nothing.`,
 		Example: `  tandem study importance lenet-fashion-mnist
-  tandem study importance lenet-fashion-mnist --method fanova --rung 0`,
+  tandem study importance lenet-fashion-mnist --rung 0`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		answer, err := client.Importance(ctx, study, protocol.ImportanceQuery{Method: choice.method, Objective: choice.objective, Rung: chosen(choice.rung)})
+		answer, err := client.Importance(ctx, study, protocol.ImportanceQuery{Objective: objective, Rung: chosen(rung)})
 		if err != nil {
 			return err
 		}
 		return term.PrintAnswer(out, flags.JSON, answer, PrintImportance)
 	})
-	command.Flags().StringVar(&choice.method, "method", "", "ped-anova (the default) or fanova")
-	term.CompleteFlag(command, "method", term.Words("ped-anova", "fanova"))
-	command.Flags().IntVar(&choice.objective, "objective", 0, "the place of the objective, from 0")
-	command.Flags().IntVar(&choice.rung, "rung", -1, "only this rung")
+	command.Flags().IntVar(&objective, "objective", 0, "the place of the objective, from 0")
+	command.Flags().IntVar(&rung, "rung", -1, "only this rung")
 	return command
 }
 
@@ -65,42 +54,16 @@ func PrintImportance(out io.Writer, answer protocol.Importance) error {
 }
 
 func printRung(out io.Writer, rung protocol.RungImportance) error {
-	if rung.Surrogate != nil {
-		fmt.Fprintf(out, "Rung %d (%s): %s, of which %s\n", rung.Rung, format.Budget(rung.Budget), format.Count(rung.Trials, "trial"), shownSurrogate(*rung.Surrogate))
-	} else {
-		fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, format.Budget(rung.Budget), rung.Best, format.Count(rung.Trials, "trial"))
-	}
-	heading, rows := []string{"PARAMETER", "SHARE", "CHANCE", ""}, make([][]string, 0, len(rung.Parameters))
-	for _, p := range rung.Parameters {
-		row := []string{format.Plain(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share)}
-		if p.Chance == nil {
-			heading = []string{"PARAMETER", "SHARE", "±"}
-			row = append(row, fmt.Sprintf("%.0f%%", 100*p.Spread))
-		} else {
-			row = append(row, fmt.Sprintf("%.3f", *p.Chance), "")
-			if *p.Chance > 0.05 {
-				row[3] = "may be chance"
-			}
+	fmt.Fprintf(out, "Rung %d (%s): the best %d of %s\n", rung.Rung, format.Budget(rung.Budget), rung.Best, format.Count(rung.Trials, "trial"))
+	err := term.Rows(out, rung.Parameters, "No parameter differs", []string{"PARAMETER", "SHARE", "CHANCE", ""}, func(p protocol.ParameterImportance) []string {
+		note := ""
+		if p.Chance > 0.05 {
+			note = "may be chance"
 		}
-		rows = append(rows, row)
-	}
-	for _, pair := range rung.Interactions {
-		if pair.Share >= 0.005 {
-			rows = append(rows, []string{format.Plain(pair.First) + " with " + format.Plain(pair.Second), fmt.Sprintf("%.0f%%", 100*pair.Share), fmt.Sprintf("%.0f%%", 100*pair.Spread)})
-		}
-	}
-	if len(rows) > 0 {
-		if err := term.Table(out, heading, rows); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintln(out)
+		return []string{format.Plain(p.Name), fmt.Sprintf("%.0f%%", 100*p.Share), fmt.Sprintf("%.3f", p.Chance), note}
+	})
+	fmt.Fprintln(out)
 	return err
-}
-
-// shownSurrogate says what a surrogate is worth.
-func shownSurrogate(s protocol.Surrogate) string {
-	return fmt.Sprintf("a surrogate predicts %.0f%% of the variance", 100*max(0, s.Explained))
 }
 
 func printNotes(out io.Writer, notes []string, method string) error {
