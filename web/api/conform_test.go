@@ -127,7 +127,7 @@ func TestTheDocumentKnowsEveryStudyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{}
-	for _, path := range []string{"../../examples/any-language/study.yaml", "../../examples/digits-sklearn/study.yaml", "../../examples/lenet-fashion-mnist/edge.yaml", "../../examples/lenet-fashion-mnist/study.yaml"} {
+	for _, path := range []string{"../../examples/any-language/study.yaml", "../../examples/digits-sklearn/study.yaml", "../../examples/lenet-fashion-mnist/edge.yaml", "../../examples/lenet-fashion-mnist/study.yaml", "../../examples/postgres-pgbench/study.yaml"} {
 		files[path] = read(t, path)
 	}
 	for i, block := range regexp.MustCompile("(?s)```yaml\n(name: .*?)```").FindAllSubmatch(read(t, "../../docs/study-file.md"), -1) {

@@ -186,7 +186,7 @@ func previewStudy(_ context.Context, _ *rest.Client, asked studyFile, out io.Wri
 }
 
 func referStudyFile(_ context.Context, _ *rest.Client, _ nothing, out io.Writer) error {
-	_, err := io.WriteString(out, docs.StudyFile)
+	_, err := io.WriteString(out, docs.StudyFile+"\n"+docs.StudyFields)
 	return err
 }
 
