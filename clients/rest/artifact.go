@@ -2,10 +2,13 @@ package rest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -49,8 +52,35 @@ func (c StudyCalls) TrialArtifact(ctx context.Context, study string, number int,
 	return c.send(ctx, request{method: http.MethodGet, path: path("studies", study, "trials", strconv.Itoa(number), "artifacts", name), stream: true})
 }
 
-// Artifact downloads an artifact. A download that was cut short ends in an
-// error, not in io.EOF.
+// Artifact downloads an artifact, from the server's bucket if it has one that can be
+// reached. A download that was cut short ends in an error, not in io.EOF.
 func (c StudyCalls) Artifact(ctx context.Context, sha256 string) (io.ReadCloser, error) {
-	return c.send(ctx, request{method: http.MethodGet, path: path("artifacts", sha256), stream: true})
+	return c.send(ctx, request{method: http.MethodGet, path: path("artifacts", sha256), stream: true, linked: true})
+}
+
+// follow asks for what is not at the server. The token stays here. If nothing is there, the
+// next attempt, and later calls, ask the server itself.
+func (c *caller) follow(ctx context.Context, moved *http.Response) (*http.Response, error) {
+	moved.Body.Close() //nolint:errcheck // nothing of it is wanted
+	link, err := moved.Location()
+	if err != nil || link.Scheme != "https" && c.base.Scheme == "https" {
+		err = errors.New("the server's link to the artifact cannot be followed")
+	}
+	var asked *http.Request
+	if err == nil {
+		asked, err = http.NewRequestWithContext(ctx, http.MethodGet, link.String(), nil)
+	}
+	var response *http.Response
+	if err == nil {
+		response, err = c.http.Do(asked)
+	}
+	if err == nil && response.StatusCode != http.StatusOK {
+		response.Body.Close() //nolint:errcheck // nothing of it is wanted
+		err = fmt.Errorf("%s answers %s", link.Host, response.Status)
+	}
+	if err != nil {
+		c.unlinked.Store(true)
+		return nil, problem.New(problem.Unavailable, "download an artifact from the server's bucket: %w", err)
+	}
+	return response, nil
 }

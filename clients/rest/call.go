@@ -22,6 +22,8 @@ type request struct {
 	wait time.Duration
 	// stream says that the answer is read by the caller and may last.
 	stream bool
+	// linked says that the server may answer with a link, which is followed without the token.
+	linked bool
 	// once says that the call must not be made twice.
 	once bool
 	key  string

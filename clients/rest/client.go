@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -75,6 +76,7 @@ type caller struct {
 	http     *http.Client
 	agent    string
 	patience time.Duration
+	unlinked atomic.Bool // links into the server's bucket lead nowhere from here
 }
 
 // New returns a Client; it does not call the server. The error is invalid for

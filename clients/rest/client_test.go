@@ -80,7 +80,7 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"GET /api/v1/tokens":                                                  func(c *rest.Client) error { return failure(c.Tokens(ctx)) },
 		"POST /api/v1/tokens":                                                 func(c *rest.Client) error { return failure(c.CreateToken(ctx, protocol.TokenRequest{})) },
 		"DELETE /api/v1/tokens/..%2Fstudies":                                  func(c *rest.Client) error { return c.DeleteToken(ctx, "../studies") },
-		"GET /api/v1/artifacts/" + hash:                                       func(c *rest.Client) error { return failure(c.Artifact(ctx, hash)) },
+		"GET /api/v1/artifacts/" + hash + "?direct=true":                      func(c *rest.Client) error { return failure(c.Artifact(ctx, hash)) },
 		"GET /api/v1/studies/x/export?format=csv":                             func(c *rest.Client) error { return failure(c.Export(ctx, "x", "csv")) },
 		"GET /api/v1/ground-truth":                                            func(c *rest.Client) error { return failure(c.GroundTruth(ctx, "")) },
 		"GET /api/v1/ground-truth?machine=a%26b+c":                            func(c *rest.Client) error { return failure(c.GroundTruth(ctx, "a&b c")) },

@@ -101,6 +101,12 @@ func (c *caller) attempt(ctx context.Context, r request) (answer io.ReadCloser, 
 	}
 	local := w.sending(sent, r.stream)
 	response, err := c.http.Do(sent)
+	if err == nil && response.StatusCode == http.StatusTemporaryRedirect && r.linked {
+		if response, err = c.follow(ctx, response); err != nil {
+			w.end()
+			return nil, 0, err
+		}
+	}
 	if err != nil {
 		w.end()
 		return nil, whether(err, local), c.unanswered(ctx, err, local)
@@ -146,6 +152,9 @@ func (c *caller) build(ctx context.Context, r request) (*http.Request, error) {
 		return nil, problem.New(problem.Invalid, "%s %s: %w", r.method, r.path, err)
 	}
 	sent.URL.RawQuery = r.query
+	if r.linked && !c.unlinked.Load() {
+		sent.URL.RawQuery = "direct=true"
+	}
 	sent.ContentLength = size
 	for name, value := range map[string]string{
 		"Content-Type": r.contentType, "User-Agent": c.agent, "Idempotency-Key": r.key, "Last-Event-ID": r.last,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -158,5 +159,59 @@ func TestDownloadsThatAreCutShortAreErrors(t *testing.T) {
 	}
 	if got := s.requests()[0].target; got != "/api/v1/studies/x/export?format=json" {
 		t.Errorf("asked for %s", got)
+	}
+}
+
+// TestLinksAreFollowedWithoutTheToken has a server whose artifacts are in a bucket. One that
+// cannot be reached from here is asked once.
+func TestLinksAreFollowedWithoutTheToken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		link   string
+		bucket func() (*http.Response, error)
+		asked  []string // hosts, of two downloads
+	}{
+		"a bucket": {"http://127.0.0.1:9000/b/x?X-Amz-Signature=1", func() (*http.Response, error) { return respond(200, "from the bucket"), nil },
+			[]string{"127.0.0.1:7171", "127.0.0.1:9000", "127.0.0.1:7171", "127.0.0.1:9000"}},
+		"one that is far away": {"http://bucket.test/x", func() (*http.Response, error) { return nil, errors.New("no route to host") }, []string{"127.0.0.1:7171", "bucket.test", "127.0.0.1:7171", "127.0.0.1:7171"}},
+		"one that refuses":     {"http://bucket.test/x", func() (*http.Response, error) { return respond(403, "<Error>"), nil }, []string{"127.0.0.1:7171", "bucket.test", "127.0.0.1:7171", "127.0.0.1:7171"}},
+		"no link":              {"", nil, []string{"127.0.0.1:7171", "127.0.0.1:7171", "127.0.0.1:7171"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var asked []string
+				s := &server{t: t, answer: func(_ int, r *http.Request) (*http.Response, error) {
+					asked = append(asked, r.URL.Host)
+					switch {
+					case r.URL.Host != "127.0.0.1:7171":
+						if r.Header.Get("Authorization") != "" {
+							t.Errorf("%s saw the token", r.URL.Host)
+						}
+						return c.bucket()
+					case r.URL.RawQuery == "direct=true":
+						return respond(307, "", "Location", c.link), nil
+					default:
+						return respond(200, "from the server"), nil
+					}
+				}}
+				client, want := s.client(), "from the server"
+				if name == "a bucket" {
+					want = "from the bucket"
+				}
+				for range 2 {
+					stream, err := client.Artifact(t.Context(), hash)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got, err := io.ReadAll(stream); err != nil || stream.Close() != nil || string(got) != want {
+						t.Errorf("%q, %v", got, err)
+					}
+				}
+				if !slices.Equal(asked, c.asked) {
+					t.Errorf("asked were %v, want %v", asked, c.asked)
+				}
+			})
+		})
 	}
 }

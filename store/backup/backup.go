@@ -58,6 +58,8 @@ type Manifest struct {
 	// Artifacts is how many artifacts there are, Bytes their length together.
 	Artifacts int64 `json:"artifacts"`
 	Bytes     int64 `json:"artifact_bytes"`
+	// Bucket has the artifacts instead; empty: they are here.
+	Bucket string `json:"bucket,omitempty"`
 }
 
 // Source is the data folder of which a backup is made.
@@ -106,8 +108,11 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	if manifest.SHA256, err = sumOf(copied); err != nil {
 		return Manifest{}, err
 	}
-	manifest.Artifacts = int64(len(manifest.Contents.Artifacts))
-	for _, bytes := range manifest.Contents.Artifacts {
+	if manifest.Bucket, err = artifact.Elsewhere(filepath.Join(s.Data, Artifacts)); err != nil {
+		return Manifest{}, err
+	}
+	for _, bytes := range manifest.held() {
+		manifest.Artifacts++
 		manifest.Bytes += bytes
 	}
 	made := filepath.Join(work, "backup")
@@ -118,6 +123,14 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 		return Manifest{}, fmt.Errorf("name the backup: %w", err)
 	}
 	return manifest, syncFolder(filepath.Dir(file))
+}
+
+// held are the artifacts that belong into the backup, with their lengths.
+func (m Manifest) held() map[string]int64 {
+	if m.Bucket != "" {
+		return nil
+	}
+	return m.Contents.Artifacts
 }
 
 // archive writes the archive and makes its bytes durable.
@@ -164,7 +177,7 @@ func (m Manifest) fill(ctx context.Context, out *tar.Writer, database string, he
 	if _, err := m.add(ctx, out, Database, info.Size(), file); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.Contents.Artifacts)) {
+	for _, name := range slices.Sorted(maps.Keys(m.held())) {
 		if err := m.addArtifact(ctx, out, name, held); err != nil {
 			return err
 		}
@@ -251,6 +264,9 @@ func Verify(ctx context.Context, data string) (_ Manifest, err error) {
 	contents, err := sqlite.Verify(ctx, path)
 	m.Contents = contents
 	if err != nil {
+		return m, err
+	}
+	if m.Bucket, err = artifact.Elsewhere(filepath.Join(data, Artifacts)); err != nil || m.Bucket != "" {
 		return m, err
 	}
 	meterOf(ctx).begin("checking the checkpoints", 0)

@@ -118,6 +118,9 @@ func unpack(ctx context.Context, path, work string) (Manifest, error) {
 	if seen != manifest.Artifacts {
 		return manifest, broken(ctx, path, fmt.Errorf("%d artifacts of %d are in it", seen, manifest.Artifacts))
 	}
+	if manifest.Bucket != "" {
+		return manifest, artifact.Move(filepath.Join(work, Artifacts), manifest.Bucket)
+	}
 	return manifest, nil
 }
 
@@ -186,7 +189,7 @@ func (m Manifest) check(ctx context.Context, work string) error {
 	if err != nil {
 		return err
 	}
-	if missing := append(damaged, without(contents.Artifacts, sizes)...); len(missing) > 0 {
+	if missing := append(damaged, without(m.held(), sizes)...); len(missing) > 0 {
 		return problem.New(problem.Unavailable, "artifacts are missing in the backup, or damaged: %v", missing)
 	}
 	return nil

@@ -67,21 +67,26 @@ type datasetList struct {
 	Datasets []protocol.Dataset `json:"datasets"`
 }
 
-func (s artifactAPI) listDatasets(ctx context.Context, _ *nothing) (*jsonAnswer[datasetList], error) {
-	list, err := s.studies.Datasets(ctx)
-	return answered(datasetList{orEmpty(list)}, err)
+type downloadInput struct {
+	BlobRef
+	Direct bool `query:"direct" doc:"Answer 307 with a link into the server's bucket, if it has one. The link is good for 15 minutes; follow it without the token."`
 }
 
 // getArtifact answers with the artifact, if the caller may read it; to HEAD without bytes.
-func (s artifactAPI) getArtifact(ctx context.Context, input *BlobRef) (*huma.StreamResponse, error) {
+func (s artifactAPI) getArtifact(ctx context.Context, input *downloadInput) (*huma.StreamResponse, error) {
 	if err := s.studies.CheckArtifact(ctx, input.SHA256); err != nil {
 		return nil, err
 	}
-	bytes, size, err := s.artifacts.Open(input.SHA256)
-	if err != nil {
-		return nil, err
+	if bucket, ok := s.artifacts.(linker); ok && input.Direct {
+		link, err := bucket.Link(ctx, input.SHA256)
+		return sent(transfer.File{Link: link}), err
 	}
-	return sent(bytes, size, "application/octet-stream", input.SHA256), nil
+	return s.file(input.SHA256, "application/octet-stream", input.SHA256)
+}
+
+// linker is a place whose artifacts can be read without this server.
+type linker interface {
+	Link(ctx context.Context, sha256 string) (string, error)
 }
 
 type loggedInput struct {
@@ -95,18 +100,19 @@ func (s artifactAPI) getLogged(ctx context.Context, input *loggedInput) (*huma.S
 	if err != nil {
 		return nil, err
 	}
-	bytes, size, err := s.artifacts.Open(logged.SHA256)
-	if err != nil {
-		return nil, err
-	}
-	return sent(bytes, size, logged.ContentType(), logged.Name), nil
+	return s.file(logged.SHA256, logged.ContentType(), logged.Name)
 }
 
-// sent answers with the bytes and closes them.
-func sent(bytes io.ReadCloser, size int64, kind, name string) *huma.StreamResponse {
+func (s artifactAPI) file(sha256, kind, name string) (*huma.StreamResponse, error) {
+	bytes, size, err := s.artifacts.Open(sha256)
+	return sent(transfer.File{Bytes: bytes, Size: size, Type: kind, Name: name}), err
+}
+
+// sent answers with the file and closes it.
+func sent(file transfer.File) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		r, w := humachi.Unwrap(ctx)
-		transfer.Send(w, r, transfer.File{Bytes: bytes, Size: size, Type: kind, Name: name})
+		transfer.Send(w, r, file)
 	}}
 }
 

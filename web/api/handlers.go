@@ -35,6 +35,14 @@ func ofAll[T any](do func(context.Context) (T, error)) func(context.Context, *no
 	return func(ctx context.Context, _ *nothing) (*jsonAnswer[T], error) { return answered(do(ctx)) }
 }
 
+// ofList makes a handler of a use case that returns a list, which becomes the field of L.
+func ofList[T, L any](do func(context.Context) ([]T, error), field func([]T) L) func(context.Context, *nothing) (*jsonAnswer[L], error) {
+	return func(ctx context.Context, _ *nothing) (*jsonAnswer[L], error) {
+		list, err := do(ctx)
+		return answered(field(orEmpty(list)), err)
+	}
+}
+
 // named is the input of a handler that is only asked for an object by its name.
 type named interface{ name() string }
 

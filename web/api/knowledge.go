@@ -22,11 +22,6 @@ type machineList struct {
 	Machines []protocol.GroundTruthMachine `json:"machines"`
 }
 
-func (s knowledgeAPI) listGroundTruth(ctx context.Context, _ *nothing) (*jsonAnswer[machineList], error) {
-	machines, err := s.studies.GroundTruthMachines(ctx)
-	return answered(machineList{Machines: orEmpty(machines)}, err)
-}
-
 type truthInput struct{ MachineQuery }
 
 // groundTruth answers all types of machine where none is named.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -63,7 +64,7 @@ func (s *server) routes() []route {
 		{"DELETE", prefix + "/tokens/{token}", guard.Admins, 204, guard.Secret, "delete-token", "Delete a token and its sessions", handle(s, remove[tokenRef](s.Authenticator.Delete)), nil},
 
 		{"POST", prefix + "/studies", guard.Owners, 201, guard.StudyFile, "create-study", "Create a study", handle(s, studyAPI{s}.createStudy), describeCreate},
-		{"GET", prefix + "/studies", guard.Readers, 200, guard.Call, "list-studies", "List the studies, the newest first", handle(s, studyAPI{s}.listStudies), nil},
+		{"GET", prefix + "/studies", guard.Readers, 200, guard.Call, "list-studies", "List the studies, the newest first", handle(s, ofList(s.studies.Studies, func(list []protocol.StudyView) studyList { return studyList{list} })), nil},
 		{"GET", studyPath, guard.Guests, 200, guard.Call, "get-study", "Get a study by id or name", handle(s, ofNamed[StudyRef](s.studies.Study)), nil},
 		{"DELETE", studyPath, guard.Owners, 204, guard.Call, "delete-study", "Delete a study and everything of it", handle(s, studyAPI{s}.deleteStudy), nil},
 		{"POST", studyPath + "/enqueue", guard.Owners, 200, guard.Call, "enqueue", "Try these configurations before anything the search proposes", handle(s, studyAPI{s}.enqueue), nil},
@@ -118,7 +119,7 @@ func (s *server) answers() []route {
 func (s *server) sharedRoutes() []route {
 	return append([]route{
 		{"GET", truthPath, guard.Readers, 200, guard.Call, "get-ground-truth", "Get what runs taught about their workloads, by type of machine or all of it", handle(s, knowledgeAPI{s}.groundTruth), nil},
-		{"GET", truthPath + "/machines", guard.Readers, 200, guard.Call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, knowledgeAPI{s}.listGroundTruth), nil},
+		{"GET", truthPath + "/machines", guard.Readers, 200, guard.Call, "list-ground-truth", "Sum up what is known of each type of machine", handle(s, ofList(s.studies.GroundTruthMachines, func(list []protocol.GroundTruthMachine) machineList { return machineList{list} })), nil},
 		{"GET", truthPath + "/runs", guard.Readers, 200, guard.Call, "list-ground-truth-runs", "Sum up the runs on a type of machine, the newest first", handle(s, knowledgeAPI{s}.groundTruthRuns), nil},
 		{"GET", truthPath + "/clusters", guard.Readers, 200, guard.Call, "get-ground-truth-clusters", "Show the workloads known on a type of machine, drawn in the plane", handle(s, knowledgeAPI{s}.groundTruthClusters), nil},
 		{"POST", truthPath, guard.Admins, 200, guard.Call, "import-ground-truth", "Take in what another server exported", handle(s, ofBody(s.studies.ImportGroundTruth)), nil},
@@ -135,7 +136,7 @@ func (s *server) sharedRoutes() []route {
 		{"GET", blobPath, guard.Holders, 200, guard.Stream, "get-artifact", "Download an artifact", handle(s, artifactAPI{s}.getArtifact), bytesAnswer("application/octet-stream")},
 		{"HEAD", blobPath, guard.Holders, 200, guard.Stream, "head-artifact", "Ask for an artifact's size", handle(s, artifactAPI{s}.getArtifact), nil},
 		{"POST", datasetPath, guard.Owners, 201, guard.Call, "publish-dataset", "Make an encrypted artifact that you have uploaded one of your data sets", handle(s, ofBody(s.studies.PublishDataset)), nil},
-		{"GET", datasetPath, guard.Owners, 200, guard.Call, "list-datasets", "List the encrypted data sets", handle(s, artifactAPI{s}.listDatasets), nil},
+		{"GET", datasetPath, guard.Owners, 200, guard.Call, "list-datasets", "List the encrypted data sets", handle(s, ofList(s.studies.Datasets, func(list []protocol.Dataset) datasetList { return datasetList{list} })), nil},
 		{"DELETE", datasetPath + "/{sha256}", guard.Owners, 204, guard.Call, "delete-dataset", "Delete an encrypted data set", handle(s, remove[BlobRef](s.studies.DeleteDataset)), nil},
 	}, analysisAPI{s}.chartRoutes()...)
 }

@@ -11,11 +11,11 @@ import (
 func (s sharingAPI) sharingRoutes() []route {
 	const quotaPath, reservations = prefix + "/quotas/{user}", prefix + "/reservations"
 	return []route{
-		{"GET", prefix + "/quotas", guard.Readers, 200, guard.Call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s.server, s.listQuotas), nil},
+		{"GET", prefix + "/quotas", guard.Readers, 200, guard.Call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s.server, ofList(s.studies.Quotas, func(list []protocol.QuotaView) quotaList { return quotaList{list} })), nil},
 		{"GET", quotaPath, guard.Readers, 200, guard.Call, "get-quota", "Get a user's quota with what its trials have", handle(s.server, ofNamed[UserRef](s.studies.Quota)), nil},
 		{"PUT", quotaPath, guard.Admins, 200, guard.Call, "set-quota", "Bound what a user has of the workers", handle(s.server, s.setQuota), nil},
 		{"DELETE", quotaPath, guard.Admins, 204, guard.Call, "remove-quota", "Let a user have what there is", handle(s.server, remove[UserRef](s.studies.RemoveQuota)), nil},
-		{"GET", reservations, guard.Readers, 200, guard.Call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, s.listReservations), nil},
+		{"GET", reservations, guard.Readers, 200, guard.Call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, ofList(s.studies.Reservations, func(list []protocol.Reservation) reservationList { return reservationList{list} })), nil},
 		{"POST", reservations, guard.Admins, 201, guard.Call, "make-reservation", "Keep a worker, or some GPUs, for a user or a study from a time to a time", handle(s.server, ofBody(s.studies.Reserve)), nil},
 		{"DELETE", reservations + "/{reservation}", guard.Admins, 204, guard.Call, "remove-reservation", "End a reservation before its time", handle(s.server, remove[ReservationRef](s.studies.Unreserve)), nil},
 		{"POST", workerPath + "/drain", guard.Owners, 200, guard.Call, "drain-worker", "Give a worker no more trials, and let those that it runs go on elsewhere if that is asked for", handle(s.server, s.drainWorker), nil},
@@ -25,11 +25,6 @@ func (s sharingAPI) sharingRoutes() []route {
 
 type quotaList struct {
 	Quotas []protocol.QuotaView `json:"quotas"`
-}
-
-func (s sharingAPI) listQuotas(ctx context.Context, _ *nothing) (*jsonAnswer[quotaList], error) {
-	list, err := s.studies.Quotas(ctx)
-	return answered(quotaList{Quotas: orEmpty(list)}, err)
 }
 
 // UserRef names a user in a path.
@@ -48,11 +43,6 @@ func (s sharingAPI) setQuota(ctx context.Context, input *quotaInput) (*jsonAnswe
 
 type reservationList struct {
 	Reservations []protocol.Reservation `json:"reservations"`
-}
-
-func (s sharingAPI) listReservations(ctx context.Context, _ *nothing) (*jsonAnswer[reservationList], error) {
-	list, err := s.studies.Reservations(ctx)
-	return answered(reservationList{Reservations: orEmpty(list)}, err)
 }
 
 // ReservationRef names a reservation in a path.

@@ -124,11 +124,6 @@ func describeCreate(operation *huma.Operation, registry huma.Registry) {
 	}}
 }
 
-func (s studyAPI) listStudies(ctx context.Context, _ *nothing) (*jsonAnswer[studyList], error) {
-	views, err := s.studies.Studies(ctx)
-	return answered(studyList{Studies: orEmpty(views)}, err)
-}
-
 type enqueueInput struct {
 	StudyRef
 	Content[protocol.EnqueueRequest]

@@ -134,6 +134,10 @@ func tell(out io.Writer, asJSON bool, m backup.Manifest, did string) error {
 	if asJSON {
 		return term.WriteJSON(out, m)
 	}
-	_, err := fmt.Fprintf(out, "%s.\nDatabase: %s. Checkpoints: %d artifacts, %.1f MiB.\n", did, m.Contents, m.Artifacts, float64(m.Bytes)/(1<<20))
+	kept := fmt.Sprintf("%d artifacts, %.1f MiB", m.Artifacts, float64(m.Bytes)/(1<<20))
+	if m.Bucket != "" {
+		kept = "in " + m.Bucket + ", which is not part of this"
+	}
+	_, err := fmt.Fprintf(out, "%s.\nDatabase: %s. Checkpoints: %s.\n", did, m.Contents, kept)
 	return err
 }

@@ -157,8 +157,12 @@ func (p *Process) standBy(ctx context.Context, heard func(postgres.Owner)) error
 		return err
 	}
 	p.standby.Follow(standby.Owner{}) // it is this one: whoever still asks there is to come back
-	kept := store.Artifacts()
-	s := &server{process: p, store: store, artifacts: kept, tidy: kept.Tidy, peerSecret: store.Owner().Secret}
+	rows := store.Artifacts()
+	kept, err := p.options.place(ctx, rows)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	s := &server{process: p, store: store, artifacts: kept, tidy: rows.Tidy, peerSecret: store.Owner().Secret}
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, store.Close())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/backup"
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/store/postgres"
 	"github.com/tandem-tune/tandem/store/sqlite"
@@ -43,6 +44,7 @@ type Options struct {
 	allowedHosts     []string
 	allowNetworkDisk bool
 	database         databaseOptions
+	bucket           bucketOptions
 	tls              tlsOptions
 	maxConnections   int
 	trustedProxies   []string
@@ -202,9 +204,13 @@ func (p *Process) openData(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := artifact.Open(filepath.Join(data, "artifacts"))
+	folder, err := artifact.Open(filepath.Join(data, backup.Artifacts))
+	var kept artifacts
+	if err == nil {
+		kept, err = p.options.place(ctx, folder)
+	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the artifact folder: %w", err), store.Close())
+		return nil, errors.Join(err, store.Close())
 	}
 	s := &server{process: p, store: store, artifacts: kept}
 	if err := s.open(ctx); err != nil {

@@ -40,6 +40,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
   tandem serve --listen 10.0.0.5:7171 --tls
   tandem serve --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem --allow-host tuning.example.org
   tandem serve --allow-host tuning.example.org --trusted-proxy 127.0.0.1   # behind a TLS proxy on this machine
+  AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... tandem serve --artifacts s3://checkpoints/tandem --artifacts-endpoint https://minio.example.org
   PGPASSWORD=... tandem serve --database postgres://tandem@db.example.org/tandem --listen 10.0.0.5:7171 --tls-cert cert.pem --tls-key key.pem`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -65,6 +66,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 	databaseFlags(command, &options.database,
 		"keep everything in this PostgreSQL database, which several servers may share: postgres://USER@HOST/DATABASE (or TANDEM_DATABASE)")
 	command.Flags().StringVar(&options.database.advertise, "advertise", "", "with --database: the URL by which the other servers reach this one (default its own address)")
+	bucketFlags(command, &options.bucket)
 	tlsFlags(command, &options.tls)
 	oidcFlags(command, &options.oidc)
 	command.Flags().StringSliceVar(&options.trustedProxies, "trusted-proxy", nil, "address or network of a proxy whose X-Forwarded-For or Forwarded says who asks, e.g. 127.0.0.1 or 10.0.0.0/24 (repeatable)")
