@@ -3,6 +3,8 @@ package monitoring_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -156,29 +158,33 @@ func queries(t *testing.T) []string {
 	return append(list, alerts(t)...)
 }
 
-func alerts(t *testing.T) []string {
+type rule struct {
+	Alert       string
+	Expr        string
+	Annotations map[string]string
+}
+
+func rules(t *testing.T) (all []rule) {
 	t.Helper()
 	var file struct {
-		Groups []struct {
-			Rules []struct {
-				Alert       string
-				Expr        string
-				Annotations map[string]string
-			}
-		}
+		Groups []struct{ Rules []rule }
 	}
 	if err := yaml.Unmarshal(read(t, "../../deploy/prometheus/tandem-alerts.yml"), &file); err != nil {
 		t.Fatal(err)
 	}
-	operations := string(read(t, "../../docs/operations.md"))
-	var list []string
 	for _, group := range file.Groups {
-		for _, rule := range group.Rules {
-			if rule.Expr == "" || rule.Annotations["summary"] == "" || !strings.Contains(operations, "`"+rule.Alert+"`") {
-				t.Errorf("the alert %s lacks an expression, a summary, or a word in docs/operations.md", rule.Alert)
-			}
-			list = append(list, rule.Expr)
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+func alerts(t *testing.T) (list []string) {
+	t.Helper()
+	for _, one := range rules(t) {
+		if one.Expr == "" || one.Annotations["summary"] == "" || one.Annotations["description"] == "" {
+			t.Errorf("the alert %s lacks an expression, a summary, or a description of what to do", one.Alert)
 		}
+		list = append(list, one.Expr)
 	}
 	return list
 }
@@ -211,19 +217,43 @@ func TestTheDashboardAndTheAlertsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
+var update = flag.Bool("update", false, "write docs/reference/monitoring.md")
+
+// TestEveryMetricIsDocumented makes docs/reference/monitoring.md of what a scrape says of
+// the metrics, and of the file of alerts.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
-	operations := string(read(t, "../../docs/operations.md"))
-	for name := range exported(t) {
-		name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
-		if strings.HasPrefix(name, "tandem_") && !strings.Contains(operations, "`"+name) {
-			t.Errorf("docs/operations.md does not tell %s", name)
+	m := newMonitor(whole)
+	m.Answered(heartbeats, 200, time.Millisecond)
+	m.Limited("token")
+	told := scrape(t, m)
+	var page strings.Builder
+	page.WriteString("# Metrics and alerts\n\nMade from `GET /metrics` and `deploy/prometheus/tandem-alerts.yml`: `go test ./web/monitoring -update`. How to watch a server: [operations](../operations.md#monitor).\n\n| metric | labels | meaning |\n|---|---|---|\n")
+	label := regexp.MustCompile(`(\w+)="`)
+	for _, help := range regexp.MustCompile(`(?m)^# HELP (tandem_\w+) (.*)$`).FindAllStringSubmatch(told, -1) {
+		var labels []string
+		for _, found := range label.FindAllStringSubmatch(regexp.MustCompile(`(?m)^`+help[1]+`(_count)?\{.*`).FindString(told), -1) {
+			labels = append(labels, "`"+found[1]+"`")
+		}
+		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", help[1], strings.Join(labels, ", "), help[2])
+	}
+	page.WriteString("\n| alert | when | what to do |\n|---|---|---|\n")
+	for _, rule := range rules(t) {
+		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", rule.Alert, rule.Annotations["summary"], rule.Annotations["description"])
+	}
+	const reference = "../../docs/reference/monitoring.md"
+	if *update {
+		if err := os.WriteFile(reference, []byte(page.String()), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
 		}
 	}
-	for _, name := range metric.FindAllString(operations, -1) {
-		isMetric := strings.HasPrefix(name, "tandem_") && name != "tandem_tune" // the Python package
-		if isMetric && !exported(t)[name] && !exported(t)[name+"_bucket"] {
-			t.Errorf("docs/operations.md tells %s, which there is not", name)
+	if string(read(t, reference)) != page.String() {
+		t.Error("docs/reference/monitoring.md is not of this server: run go test ./web/monitoring -update")
+	}
+	for name := range exported(t) {
+		name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if strings.HasPrefix(name, "tandem_") && !strings.Contains(page.String(), "| `"+name+"` |") {
+			t.Errorf("docs/reference/monitoring.md does not tell %s", name)
 		}
 	}
 }
