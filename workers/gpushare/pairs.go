@@ -24,9 +24,9 @@ const (
 const (
 	// seed is that of every model: what is the same is learned the same.
 	seed = 1
-	// leastForFactors is from how many pairs factors are learned at least, and
+	// leastForTable is from how many pairs a table is completed at least, and
 	// leastForMean from how many a kind that was never seen is told by them.
-	leastForFactors, leastForMean = 8, 12
+	leastForTable, leastForMean = 8, 12
 	// parts is into how many the pairs, or the kinds, are cut to hide them in turn.
 	parts = 5
 	// priorSpeed is the mean of 636 pairs that Gavel recorded on K80 (0.54) and V100
@@ -37,16 +37,16 @@ const (
 // pairModels are what was learned of pairs; nil is not learned.
 type pairModels struct {
 	// mean is the speed of all pairs; 0 where none was seen.
-	mean    float64
-	factors *interference.Factors
+	mean  float64
+	table *interference.Table
 	// means says that kinds that were never seen are told too.
 	means bool
 	// in is in how many pairs a kind was; off is by how much the speeds of pairs
 	// that were hidden were wrong: for half of them by no more than that.
-	in                  map[string]int
-	pairs               int
-	factorsOff, meanOff float64
-	told                []protocol.GPUPairModel
+	in                map[string]int
+	pairs             int
+	tableOff, meanOff float64
+	told              []protocol.GPUPairModel
 }
 
 // Pairs is what is known of trainings that share such a GPU.
@@ -55,8 +55,8 @@ func (g *GPU) Pairs() protocol.PoolGPUPairs {
 	told := protocol.PoolGPUPairs{Kinds: len(t.alone), Seen: len(t.pairs()), Learned: t.models.told}
 	switch {
 	case len(told.Learned) > 0:
-	case told.Seen < leastForFactors:
-		told.Reason = fmt.Sprintf("%d pairs were seen for long enough: at least %d are needed to tell others; until then, each counts as the mean of those pairs, or of recorded ones", told.Seen, leastForFactors)
+	case told.Seen < leastForTable:
+		told.Reason = fmt.Sprintf("%d pairs were seen for long enough: at least %d are needed to tell others; until then, each counts as the mean of those pairs, or of recorded ones", told.Seen, leastForTable)
 	case t.models.pairs == 0:
 		told.Reason = "what was seen is being learned"
 	default:
@@ -113,16 +113,16 @@ func (g *GPU) Colocated(own, other Training) Speeds {
 		return Speeds{Own: first, Other: second, Basis: Measured, Pairs: 1}
 	}
 	p := t.models
-	if p.factors == nil {
+	if p.table == nil {
 		return p.usual(own, other)
 	}
 	// A kind that was in one pair only is known by nothing but that pair.
-	said := Speeds{Basis: ByFactors, Off: p.factorsOff, Pairs: p.pairs}
+	said := Speeds{Basis: ByFactors, Off: p.tableOff, Pairs: p.pairs}
 	if min(p.in[own.Kind], p.in[other.Kind]) < 2 {
 		said.Basis, said.Off = ByMean, p.meanOff
 	}
-	first, one = p.factors.Speed(own.Kind, other.Kind)
-	second, two = p.factors.Speed(other.Kind, own.Kind)
+	first, one = p.table.Speed(own.Kind, other.Kind)
+	second, two = p.table.Speed(other.Kind, own.Kind)
 	if !one || !two || said.Basis == ByMean && !p.means {
 		return p.usual(own, other)
 	}
@@ -156,8 +156,8 @@ func familyOf(kind string) string {
 // clip holds that nobody is told to be faster beside another than alone.
 func clip(speed float64) float64 { return min(max(speed, 0), 1) }
 
-// learnPairs learns factors, where they tell hidden pairs better than the mean of the
-// others. It has them tell of kinds that were never seen, where that is so of hidden
+// learnPairs completes a table, where that tells hidden pairs better than the mean of the
+// others. It has it tell of kinds that were never seen, where that is so of hidden
 // kinds.
 func learnPairs(pairs []pair) pairModels {
 	p := pairModels{in: map[string]int{}, pairs: len(pairs), mean: meanSpeed(pairs)}
@@ -167,15 +167,15 @@ func learnPairs(pairs []pair) pairModels {
 			p.in[one.kinds[1].Kind]++
 		}
 	}
-	if len(pairs) < leastForFactors {
+	if len(pairs) < leastForTable {
 		return p
 	}
 	off, plain := hide(pairs, drawnPairs(pairs))
-	factors, err := factorsOf(pairs)
+	table, err := completed(pairs)
 	if err != nil || off >= plain {
 		return p
 	}
-	p.factors, p.factorsOff = factors, off
+	p.table, p.tableOff = table, off
 	p.told = append(p.told, protocol.GPUPairModel{Basis: ByFactors, Pairs: len(pairs), Off: off, PlainOff: plain})
 	if len(pairs) < leastForMean {
 		return p
@@ -187,7 +187,7 @@ func learnPairs(pairs []pair) pairModels {
 	return p
 }
 
-func factorsOf(pairs []pair) (*interference.Factors, error) {
+func completed(pairs []pair) (*interference.Table, error) {
 	var speeds []interference.Speed
 	for _, one := range pairs {
 		first, second := one.kinds[0].Kind, one.kinds[1].Kind
@@ -196,7 +196,7 @@ func factorsOf(pairs []pair) (*interference.Factors, error) {
 			speeds = append(speeds, interference.Speed{Own: second, Other: first, Speed: one.speeds[1]})
 		}
 	}
-	return interference.TrainFactors(speeds, familyOf, seed)
+	return interference.Complete(speeds, familyOf)
 }
 
 // drawnPairs are the places of the pairs in parts that are drawn.
@@ -240,14 +240,14 @@ func hide(pairs []pair, hidden [][]int) (off, plain float64) {
 				rest = append(rest, one)
 			}
 		}
-		factors, err := factorsOf(rest)
+		table, err := completed(rest)
 		if err != nil {
 			return math.Inf(1), 0
 		}
 		mean := meanSpeed(rest)
 		for _, i := range part {
 			for k, speed := range pairs[i].speeds {
-				said, known := factors.Speed(pairs[i].kinds[k].Kind, pairs[i].kinds[1-k].Kind)
+				said, known := table.Speed(pairs[i].kinds[k].Kind, pairs[i].kinds[1-k].Kind)
 				if known {
 					offs, plains = append(offs, math.Abs(clip(said)-speed)), append(plains, math.Abs(mean-speed))
 				}

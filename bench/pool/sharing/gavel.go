@@ -98,7 +98,7 @@ func (g *gavel) shuffled(seed uint64) []gavelPair {
 
 // known is what is learned from pairs that were seen.
 type known struct {
-	factors *interference.Factors
+	table *interference.Table
 	// share is how much of the GPU a kind keeps busy, as far as the pairs say.
 	share map[string]float64
 	// impossible are the pairs that were seen not to run together.
@@ -123,7 +123,7 @@ func (g *gavel) learn(seen []gavelPair, seed uint64) (*known, error) {
 			interference.Speed{Own: one.kinds[1], Other: one.kinds[0], Speed: one.speed[1]})
 	}
 	var err error
-	k.factors, err = interference.TrainFactors(speeds, familyOf, seed)
+	k.table, err = interference.Complete(speeds, familyOf)
 	return k, err
 }
 
@@ -252,8 +252,8 @@ func (k *known) say(name string, kinds [2]string, seen []gavelPair) [2]float64 {
 		s := 1 / max(1, k.share[kinds[0]]+k.share[kinds[1]])
 		return [2]float64{s, s}
 	case "factors":
-		a, first := k.factors.Speed(kinds[0], kinds[1])
-		b, second := k.factors.Speed(kinds[1], kinds[0])
+		a, first := k.table.Speed(kinds[0], kinds[1])
+		b, second := k.table.Speed(kinds[1], kinds[0])
 		if first && second {
 			return [2]float64{min(1, a), min(1, b)}
 		}

@@ -39,11 +39,11 @@ func (g *gavel) judgeUnseen(name string) error {
 				speeds = append(speeds, interference.Speed{Own: one.kinds[0], Other: one.kinds[1], Speed: one.speed[0]}, interference.Speed{Own: one.kinds[1], Other: one.kinds[0], Speed: one.speed[1]})
 			}
 		}
-		factors, err := interference.TrainFactors(speeds, familyOf, 1)
+		table, err := interference.Complete(speeds, familyOf)
 		if err != nil {
 			return err
 		}
-		k := &known{factors: factors}
+		k := &known{table: table}
 		for _, one := range hidden {
 			if one.kinds[0] == one.kinds[1] {
 				continue // of neither is anything known

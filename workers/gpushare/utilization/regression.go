@@ -26,13 +26,10 @@ type regression struct {
 }
 
 // process is a Gaussian process with the kernel exp(-d/reach), d being the sum of the
-// distances in all features: it changes as abruptly as what is learned (Rasmussen and
-// Williams 2006, section 4.2.1).
+// distances in all features: it changes as abruptly as what is learned.
 type process struct {
-	scale   linear.Scale
-	inputs  [][]float64
-	factor  *linear.Factor
-	weights []float64
+	scale linear.Scale
+	*linear.Process[[]float64]
 }
 
 const (
@@ -56,41 +53,12 @@ func like(a, b []float64) float64 {
 	return math.Exp(-distance / reach)
 }
 
-// newProcess learns values with the mean 0.
-func newProcess(inputs [][]float64, values []float64) *process {
-	p := &process{scale: linear.Standardize(inputs)}
-	for _, x := range inputs {
-		p.inputs = append(p.inputs, p.scale.Apply(x))
-	}
-	covariance := linear.Square(len(inputs))
-	for i, x := range p.inputs {
-		for j, other := range p.inputs[:i+1] {
-			covariance[i][j] = like(x, other)
-		}
-		covariance[i][i] += noise
-	}
-	p.factor = linear.Factorize(covariance)
-	p.weights = p.factor.Solve(values)
-	return p
-}
-
-// say is the mean and the deviation of the process.
-func (p *process) say(x []float64) (mean, deviation float64) {
-	near, at := make([]float64, len(p.inputs)), p.scale.Apply(x)
-	for i, other := range p.inputs {
-		near[i] = like(at, other)
-	}
-	mean = linear.Dot(near, p.weights)
-	p.factor.Whiten(near)
-	return mean, math.Sqrt(max(0, 1-linear.Dot(near, near)))
-}
-
 // say is the mean, and what a residual is counted in there.
 func (r *regression) say(x []float64) (mean, unit float64) {
 	if r.process == nil {
 		return r.mean, 1
 	}
-	off, deviation := r.process.say(x)
+	off, deviation := r.process.Predict(r.process.scale.Apply(x))
 	return r.mean + off, leastSpread + deviation
 }
 
@@ -113,6 +81,11 @@ func fit(inputs [][]float64, targets []float64, method Method) regression {
 	for i, value := range targets {
 		values[i] = value - r.mean
 	}
-	r.process = newProcess(inputs, values)
+	scale := linear.Standardize(inputs)
+	scaled := make([][]float64, len(inputs))
+	for i, x := range inputs {
+		scaled[i] = scale.Apply(x)
+	}
+	r.process = &process{scale, linear.NewProcess(scaled, values, noise, like)}
 	return r
 }

@@ -44,7 +44,7 @@ func TestAKindThatWasNeverSeenIsLikeItsFamily(t *testing.T) {
 			seen = append(seen, interference.Speed{Own: own, Other: other, Speed: speed})
 		}
 	}
-	f, err := interference.TrainFactors(seen, func(kind string) string { name, _, _ := strings.Cut(kind, " "); return name }, 1)
+	f, err := interference.Complete(seen, func(kind string) string { name, _, _ := strings.Cut(kind, " "); return name })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +55,12 @@ func TestAKindThatWasNeverSeenIsLikeItsFamily(t *testing.T) {
 	}
 }
 
-func TestFactorsCompleteATable(t *testing.T) {
+func TestATableIsCompleted(t *testing.T) {
 	all := table(16)
 	random := rand.New(rand.NewPCG(5, 5))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	seen, hidden := all[:len(all)*6/10], all[len(all)*6/10:]
-	f, err := interference.TrainFactors(seen, itself, 1)
+	f, err := interference.Complete(seen, itself)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,24 +89,24 @@ func TestFactorsCompleteATable(t *testing.T) {
 	}
 }
 
-func TestFactorsRepeatAndRefuse(t *testing.T) {
+func TestATableRepeatsAndRefuses(t *testing.T) {
 	all := table(5)
 	var said [2]float64
 	for i := range said {
-		f, err := interference.TrainFactors(all, itself, 7)
+		f, err := interference.Complete(all, itself)
 		if err != nil {
 			t.Fatal(err)
 		}
 		said[i], _ = f.Speed("1", "2")
 	}
 	if said[0] != said[1] {
-		t.Errorf("%g and %g with one seed", said[0], said[1])
+		t.Errorf("%g and %g of one table", said[0], said[1])
 	}
-	if _, err := interference.TrainFactors(nil, itself, 1); err == nil {
-		t.Error("factors of nothing")
+	if _, err := interference.Complete(nil, itself); err == nil {
+		t.Error("a table of nothing")
 	}
 	for _, bad := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if _, err := interference.TrainFactors([]interference.Speed{{Own: "a", Other: "b", Speed: bad}}, itself, 1); err == nil {
+		if _, err := interference.Complete([]interference.Speed{{Own: "a", Other: "b", Speed: bad}}, itself); err == nil {
 			t.Errorf("a speed of %g was learned from", bad)
 		}
 	}
