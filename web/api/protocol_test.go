@@ -3,6 +3,7 @@ package api_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-// TestTheWalkThroughOfTheDocumentation runs the commands of docs/protocol.md
-// as they stand there, and looks at what they have done.
+// TestTheWalkThroughOfTheDocumentation runs the commands that docs/protocol.md
+// leads to, and looks at what they have done.
 func TestTheWalkThroughOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"bash", "curl", "jq", "sha256sum"} {
@@ -22,22 +23,20 @@ func TestTheWalkThroughOfTheDocumentation(t *testing.T) {
 			t.Skipf("the walk-through needs %s", tool)
 		}
 	}
-	_, part, found := strings.Cut(string(read(t, "../../docs/protocol.md")), "\n## A walk-through with curl\n")
-	if !found {
-		t.Fatal("there is no walk-through")
+	if !strings.Contains(string(read(t, "../../docs/protocol.md")), "](../examples/curl/walk.sh)") {
+		t.Error("docs/protocol.md does not lead to the walk-through")
 	}
-	script := "set -euo pipefail\n"
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(part, -1)
-	for _, block := range blocks {
-		script += block[1]
+	script, err := filepath.Abs("../../examples/curl/walk.sh")
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := newStage(t)
-	command := exec.CommandContext(t.Context(), "bash", "-c", script)
+	command := exec.CommandContext(t.Context(), "bash", script)
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), "TANDEM_SERVER="+s.server.URL, "TANDEM_TOKEN="+s.secrets[auth.Admin])
 	output, err := command.CombinedOutput()
-	if err != nil || len(blocks) < 6 {
-		t.Fatalf("%d blocks: %v\n%s", len(blocks), err, output)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	t.Logf("%s", output)
 	for _, said := range []string{`{"status":"ok"}`, "finish\n", "paused\n", `"lease_lost"`, "weights after epoch 1", "completed\n", `{"study_finished":true}`, "event: trial_state", "one epoch, by hand", "running\n"} {
