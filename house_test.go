@@ -133,7 +133,7 @@ var mayImport = map[string][]string{
 	"profiler/proc":                     {},
 	"profiler/proctest":                 {},
 	"profiler/perf":                     {"profiler/proc"},
-	"workers/agent":                     {"internal/sealed", "internal/failpoint", "internal/problem", "internal/protocol", "profiler", "profiler/perf", "profiler/proc", "study/definition", "trial", "workers/agent/artifact", "workers/agent/clock", "workers/agent/flush", "workers/agent/gpu", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/agent/process", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/sandbox", "workers/workload"},
+	"workers/agent":                     {"internal/sealed", "internal/failpoint", "internal/problem", "internal/protocol", "profiler", "profiler/perf", "profiler/proc", "study/definition", "trial", "workers/agent/artifact", "workers/agent/clock", "workers/agent/flush", "workers/agent/gpu", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/agent/process", "workers/agent/retry", "workers/agent/script", "workers/agent/workspace", "workers/confidential/enclave", "workers/sandbox", "workers/workload"},
 	"workers/agent/agenttest":           {"internal/protocol", "profiler", "trial", "workers/agent/cgroup"},
 	"workers/agent/artifact":            {"internal/gate", "internal/sealed", "inference_emu", "inference_emu/graph", "internal/problem", "internal/protocol", "trial", "workers/agent/retry", "workers/agent/script"},
 	"workers/agent/cgroup":              {"profiler/proc"},
@@ -249,6 +249,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/keyscmd":       {"clients/rest", "cmd/tandem/internal/term", "internal/problem", "internal/sealed", "web/certificate", "workers/confidential/broker", "workers/confidential/evidence", "workers/confidential/policy", "workers/confidential/release"},
 	"workers/confidential/broker":       {"internal/failpoint", "workers/confidential/evidence", "workers/confidential/policy", "workers/confidential/release"},
 	"workers/confidential/release":      {"workers/confidential/evidence"},
+	"workers/confidential/enclave":      {"internal/problem", "internal/protocol", "internal/sealed", "study/definition", "workers/agent/clock", "workers/agent/retry", "workers/confidential/broker", "workers/confidential/evidence", "workers/confidential/release"},
 	"cmd/tandem/internal/mcpcmd":        {"clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "docs", "internal/format", "internal/protocol", "study/space", "study/studyfile"},
 	"cmd/tandem/internal/poolcmd":       {"internal/protocol/crew", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "trial", "study/selector"},
 	"cmd/tandem/internal/profilecmd":    {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "profiler", "trial", "workers/agent/process", "profiler/proc", "profiler/perf"},
@@ -264,7 +265,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/studycmd":      {"workers/agent/artifact", "internal/sealed", "budget", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "store/importer", "study", "study/definition", "study/hook", "study/journal", "study/session", "study/space", "study/studyfile", "trial", "web/ui"},
 	"cmd/tandem/internal/term":          {"clients/rest", "internal/format", "internal/problem", "web/certificate"},
 	"cmd/tandem/internal/truthcmd":      {"clients/rest", "cmd/tandem/internal/term", "internal/format", "internal/protocol", "study/system"},
-	"cmd/tandem/internal/workercmd":     {"internal/sealed", "inference_emu/board", "workers/agent/retry", "clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "profiler/proc", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process", "study/selector"},
+	"cmd/tandem/internal/workercmd":     {"workers/confidential/enclave", "workers/confidential/evidence", "internal/sealed", "inference_emu/board", "workers/agent/retry", "clients/rest", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/term", "inference_emu", "inference_emu/emulator", "internal/format", "internal/problem", "internal/protocol", "profiler", "profiler/power", "profiler/proc", "workers/agent", "workers/agent/artifact", "workers/agent/knob", "workers/agent/leave", "workers/agent/probe", "workers/sandbox", "workers/agent/process", "study/selector"},
 }
 
 // pure packages decide and do nothing else: none of these may appear in them.

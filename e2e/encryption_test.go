@@ -99,6 +99,7 @@ type tap struct {
 	mutex     sync.Mutex
 	heard     bytes.Buffer
 	encrypted int // files that found saw
+	canaries  []string
 }
 
 // newTap listens between the clients and the server.
@@ -110,7 +111,7 @@ func newTap(t *testing.T) *tap {
 		t.Fatal(err)
 	}
 	here := *at
-	one := &tap{site: &here}
+	one := &tap{site: &here, canaries: canaries}
 	here.listen = listener.Addr().String()
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
@@ -146,7 +147,7 @@ func (one *tap) found(t *testing.T) (heard, kept []string) {
 	t.Helper()
 	one.mutex.Lock()
 	defer one.mutex.Unlock()
-	for _, canary := range canaries {
+	for _, canary := range one.canaries {
 		if bytes.Contains(one.heard.Bytes(), []byte(canary)) {
 			heard = append(heard, canary)
 		}

@@ -123,9 +123,10 @@ type Report struct {
 	// Saved is what the configuration saved against the default one; nil where
 	// that is not known.
 	Saved *Saving `json:"saved,omitempty"`
-	// LeaseEpoch and Worker say under which lease it was accepted.
-	LeaseEpoch LeaseEpoch `json:"lease_epoch"`
-	Worker     string     `json:"worker"`
+	// LeaseEpoch and Worker say under which lease it was accepted, and Attestation what a broker signed.
+	LeaseEpoch  LeaseEpoch `json:"lease_epoch"`
+	Attestation string     `json:"attestation,omitempty" doc:"of a confidential lease's first report: the signed result of the broker that released the key"`
+	Worker      string     `json:"worker"`
 	// At is the server's time of acceptance.
 	At time.Time `json:"at"`
 }

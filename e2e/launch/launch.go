@@ -37,6 +37,12 @@ func BuildWithFailpoints(ctx context.Context, folder string) (string, error) {
 	return build(ctx, filepath.Join(folder, "tandem-failpoints"), "", "-tags", "failpoints")
 }
 
+// BuildWithFakeEnclave is Build for a tandem that believes to be in a confidential machine,
+// whose processor a test is. It can break too.
+func BuildWithFakeEnclave(ctx context.Context, folder string) (string, error) {
+	return build(ctx, filepath.Join(folder, "tandem-enclave"), "", "-tags", "fakeenclave,failpoints")
+}
+
 func build(ctx context.Context, binary, folder string, flags ...string) (string, error) {
 	args := append(append([]string{"build"}, flags...), "-o", binary, "github.com/tandem-tune/tandem/cmd/tandem"+folder)
 	build := exec.CommandContext(ctx, "go", args...)

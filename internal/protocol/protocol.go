@@ -101,9 +101,7 @@ type Lease struct {
 	// Recipients are those to whom the worker encrypts checkpoints.
 	Recipients []string `json:"recipients,omitempty" doc:"age public keys to encrypt checkpoints to; the worker holds the first; absent: not encrypted"`
 	// Datasets are encrypted data sets that the command gets.
-	Datasets map[string]string `json:"datasets,omitempty" doc:"SHA-256 of the encrypted data sets that the command gets, by name: the worker downloads and decrypts them"`
-	// Confidential, if set, is what may leave the machine, and by which policy it gets
-	// the key.
+	Datasets     map[string]string        `json:"datasets,omitempty" doc:"SHA-256 of the encrypted data sets that the command gets, by name: the worker downloads and decrypts them"`
 	Confidential *definition.Confidential `json:"confidential,omitempty" doc:"what may leave the machine; absent: the study is not confidential"`
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
@@ -155,6 +153,7 @@ type Report struct {
 	Neighbours   trial.Float            `json:"neighbours,omitempty" minimum:"0" maximum:"4096" doc:"other trials the machine ran meanwhile, on average"`
 	// SprintSeconds is the part of seconds in which it was sped up.
 	SprintSeconds trial.Float `json:"sprint_seconds,omitempty" minimum:"0" doc:"part of seconds in which it sprinted"`
+	Attestation   string      `json:"attestation,omitempty" maxLength:"16384" doc:"signed result of the broker that released the key"`
 	// GPUUse is what it used of its GPUs since the report before; absent where that
 	// was not seen.
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPUs since the previous report"`

@@ -7,6 +7,7 @@
 package sealed
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/sha256"
@@ -18,6 +19,7 @@ import (
 	"strings"
 
 	"filippo.io/age"
+	"filippo.io/age/armor"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -74,21 +76,34 @@ func Read(path string, trusted []string) (*Keys, error) {
 	if info, err := file.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("--identity %s: others can read it: chmod 600 it", path)
 	}
-	identities, err := age.ParseIdentities(file)
+	content, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("--identity %s: %w: it must be a file of 'tandem keys create' or age-keygen", path, err)
+		return nil, fmt.Errorf("--identity %s: %w", path, err)
+	}
+	keys, err := Parse(content, trusted)
+	if err != nil {
+		return nil, fmt.Errorf("--identity %s: %w", path, err)
+	}
+	return keys, nil
+}
+
+// Parse reads the content of such a file.
+func Parse(content []byte, trusted []string) (*Keys, error) {
+	identities, err := age.ParseIdentities(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("%w: it must be a file of 'tandem keys create' or age-keygen", err)
 	}
 	keys := &Keys{identities: identities, secrets: map[string][]byte{}, trusted: trusted}
 	for _, one := range identities {
 		recipient, content := both(one)
 		secret, err := hkdf.Key(sha256.New, []byte(content), nil, "tandem label v1", sha256.Size)
 		if err != nil {
-			return nil, fmt.Errorf("--identity %s: %w", path, err)
+			return nil, err
 		}
 		keys.recipients, keys.secrets[recipient] = append(keys.recipients, recipient), secret
 		if keys.signing == nil {
 			if keys.signing, err = hkdf.Key(sha256.New, []byte(content), nil, "tandem signature v1", ed25519.SeedSize); err != nil {
-				return nil, fmt.Errorf("--identity %s: %w", path, err)
+				return nil, err
 			}
 		}
 	}
@@ -175,6 +190,19 @@ func Encrypt(out io.Writer, recipients []string) (io.WriteCloser, error) {
 		}
 	}
 	return age.Encrypt(out, list...)
+}
+
+// Armour is the text, encrypted to the recipients, as lines of text.
+func Armour(text string, recipients []string) (string, error) {
+	var made strings.Builder
+	lines := armor.NewWriter(&made)
+	out, err := Encrypt(lines, recipients)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.WriteString(out, text)
+	err = errors.Join(err, out.Close(), lines.Close())
+	return made.String(), err
 }
 
 // Decrypt decrypts what was encrypted to one of the keys. The error is invalid where it

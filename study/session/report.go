@@ -95,7 +95,7 @@ func (tx *Transaction) accept(t trial.Trial, report protocol.Report, guidance tu
 	}
 	accepted := trial.Report{
 		Trial: t.ID, Rung: t.Rung, Epoch: report.Epoch, Metrics: report.Metrics, Seconds: report.Seconds,
-		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.Now,
+		Energy: energy, Profile: report.Profile, LeaseEpoch: t.LeaseEpoch, Worker: t.Worker, At: tx.Now, Attestation: report.Attestation,
 		SetupSeconds: report.SetupSeconds, System: guidance.Configuration, SystemPhase: guidance.Phase, SystemWhy: guidance.Why,
 		Neighbours: report.Neighbours, Saved: guidance.Saved, Machine: tx.Machine,
 		Cost: tx.Session.costOf(report, tx.Machine, tx.Now),

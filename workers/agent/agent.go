@@ -149,7 +149,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.cache = artifact.NewCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
-	a.shelf = (&artifact.Shelf{Server: a.options.Server, Keys: a.options.Keys, Memory: a.workspace.Memory, MemoryBytes: machine.MemoryBytes / memoryForData}).Open(a.workspace.DataDirectory())
+	a.shelf = (&artifact.Shelf{Server: a.options.Server, Forgets: a.options.Enclave != nil, Memory: a.workspace.Memory, MemoryBytes: machine.MemoryBytes / memoryForData}).Open(a.workspace.DataDirectory())
 	a.meter = profiler.OpenMeter(profiler.MeterOptions{
 		External: a.options.Meter, WattsPerCore: a.options.WattsPerCore, IdleWattsPerCore: a.options.IdleWattsPerCore, Origin: a.options.WattsOrigin, Cores: machine.Cores, Slots: a.options.Slots, Elastic: a.options.Elastic,
 	})
@@ -240,6 +240,7 @@ func (a *Agent) slot(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
+		a.options.Enclave.Rest(ctx)
 		registrations := a.registered()
 		reply, sent, err := a.ask(ctx, &ask)
 		if !problem.Is(err, problem.NotFound) {

@@ -27,7 +27,7 @@ func (c calls) Admit(ctx context.Context, pid int) error { return c.process.Admi
 func (c calls) Called() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.orders.client = true
+	c.orders.Client = true
 	if c.asking == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (c calls) Directive() protocol.Directive { return c.tell(protocol.Directive
 func (c calls) tell(answer protocol.Directive) protocol.Directive {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.orders.tell(answer)
+	return c.orders.Tell(answer)
 }
 
 // Begin marks the start of training.

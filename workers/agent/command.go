@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
@@ -17,7 +18,10 @@ type starting struct{ *run }
 // start finds the run a process that waits for one like it, or starts
 // its command.
 func (r starting) start() error {
-	rules := r.agent.rules
+	rules, err := r.attested()
+	if err != nil {
+		return err
+	}
 	command, err := rules.Find(r.lease)
 	if command != nil { // what is not allowed is refused, also where it could not run
 		if err := rules.Allows(command, r.lease); err != nil {
@@ -73,9 +77,21 @@ func (r starting) start() error {
 	return nil
 }
 
+// attested are the rules, with the keys of this lease. While a broker is asked for them,
+// nothing has started, and no clock of the trial's runs.
+func (r starting) attested() (rules process.Rules, err error) {
+	rules, options := r.agent.rules, r.agent.options
+	if why := options.Enclave.Refuses(r.lease); why != "" {
+		return rules, process.Refuse(errors.New(why))
+	}
+	r.keys, r.attestation, err = options.Enclave.Keys(r.preparing, r.agent.id, r.lease, options.Keys)
+	rules.Keys = r.keys
+	return rules, err
+}
+
 // lend gives the command the study's data sets, for as long as its process lives.
 func (r starting) lend(environment map[string]string) error {
-	loan, err := r.agent.shelf.Lend(r.preparing, r.lease, r.stalled)
+	loan, err := r.agent.shelf.With(r.keys).Lend(r.preparing, r.lease, r.stalled)
 	if err != nil && (r.preparing.Err() != nil || problem.Is(err, problem.Exhausted)) {
 		return err // another time there may be room
 	}
@@ -98,7 +114,7 @@ func (r starting) prepare() (err error) {
 	options := r.agent.options
 	r.checkpoint = &artifact.Checkpoint{
 		Server: options.Server, Cache: r.agent.cache, Limits: artifact.Limits{Bytes: options.MaxCheckpointBytes, Files: options.MaxCheckpointFiles},
-		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled, Keys: options.Keys, Memory: &r.agent.memory,
+		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled, Keys: r.keys, Memory: &r.agent.memory,
 	}
 	if err := r.checkpoint.Restore(r.preparing); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (r *run) commit(epoch int) (script.Checkpoint, error) {
 func (r *run) unwanted() bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.orders.directive.Action == protocol.Stop
+	return r.orders.Directive.Action == protocol.Stop
 }
 
 // commitAtEnd publishes what a script that ended well left in its checkpoint

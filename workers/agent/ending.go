@@ -120,8 +120,8 @@ func (r *run) check(at clock.Moment) {
 	r.mutex.Lock()
 	fenced := at >= r.fence
 	over := r.asking != nil // and does nothing for the trial any more
-	stop := r.orders.stopAt != 0 && at >= r.orders.stopAt && !over
-	reason := r.orders.directive.Reason
+	stop := r.orders.StopAt != 0 && at >= r.orders.StopAt && !over
+	reason := r.orders.Directive.Reason
 	timeout := r.lease.EpochTimeoutSeconds
 	tooLong := timeout > 0 && r.process != nil && r.busy == 0 && !over && at >= r.sign+clock.Moment(clock.Seconds(timeout))
 	tell, stalled := r.watchdog.Check(r.quiet(at))

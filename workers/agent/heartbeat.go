@@ -83,7 +83,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 		}
 		r.sprint.Trigger(slices.Contains(reply.Hurried, r.lease.Trial))
 		r.mutex.Lock()
-		r.orders.direct(reply.Directives[r.lease.Trial])
+		r.orders.Direct(reply.Directives[r.lease.Trial])
 		r.mutex.Unlock()
 	}
 	return nil

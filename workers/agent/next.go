@@ -12,7 +12,7 @@ func (r *run) ask() *script.Asking {
 	movable := r.slot.Subject.MemoryMovable()
 	r.reporting.Unlock()
 	// What is left could not be told from the next trial; what a service does is its own.
-	if !movable || !definition.IsService(r.lease.Command) && !r.slot.Alone() {
+	if !movable || r.lease.Confidential != nil || !definition.IsService(r.lease.Command) && !r.slot.Alone() {
 		return nil
 	}
 	r.mutex.Lock()

@@ -20,6 +20,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/probe"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
+	"github.com/tandem-tune/tandem/workers/confidential/enclave"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 	"github.com/tandem-tune/tandem/workers/workload"
 )
@@ -100,6 +101,9 @@ type Options struct {
 	Secrets map[string]string
 	// Keys encrypt and decrypt checkpoints. An agent with keys runs encrypted studies only.
 	Keys *sealed.Keys
+	// Enclave, in a confidential machine, gets the key of each lease from a broker. Such an
+	// agent runs confidential studies only; nil: it is no such machine.
+	Enclave *enclave.Enclave
 	// Sandbox is how commands are held; with an empty mode they are not. Search,
 	// Home and Scratch are filled in.
 	Sandbox sandbox.Options

@@ -33,9 +33,16 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 		return p.answer, nil // a script may go on before it hears that its budget is spent
 	}
 	err := p.span().Check(said.Epoch, said.Metrics)
+	if err == nil && r.lease.Confidential != nil {
+		said.System = nil
+		said.Metrics, err = r.lease.Confidential.Rounded(said.Metrics)
+	}
 	var directive protocol.Directive
 	if err == nil {
 		report := r.measured(said, arrived)
+		if !p.reported {
+			report.Attestation = r.attestation
+		}
 		r.noteOutbox(r.outbox.Keep(report))
 		r.emulation.Await(r.ctx)
 		err = retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
@@ -61,7 +68,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	if said.Waits { // the answer's time is not the script's
 		r.mark = r.agent.colocated.snapshot()
 	}
-	r.orders.take(directive)
+	r.orders.Take(directive)
 	return directive, nil
 }
 

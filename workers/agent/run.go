@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
@@ -21,6 +22,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/agent/script"
 	"github.com/tandem-tune/tandem/workers/agent/workspace"
+	"github.com/tandem-tune/tandem/workers/confidential/enclave"
 )
 
 // run is one lease being worked on.
@@ -36,8 +38,12 @@ type run struct {
 	socket    *script.Socket
 	log       *process.Log
 	samples   *flush.Recording
-	output    *process.Capture
-	lines     chan script.Line
+	// keys are those of the lease, attestation what a broker says of their release, and tail
+	// the end of the output, where that is kept encrypted.
+	keys              *sealed.Keys
+	attestation, tail string
+	output            *process.Capture
+	lines             chan script.Line
 	// reading ends when all lines are dealt with.
 	reading sync.WaitGroup
 	asked   chan struct{} // closed when the script asks for another trial
@@ -58,7 +64,7 @@ type run struct {
 	ended     bool             // the command ended without asking
 	ending    ending
 	finishing bool
-	orders    orders
+	orders    script.Orders
 	free      bool         // the lease was let go of without the server's word
 	busy      int          // calls of the script that we have not answered
 	sign      clock.Moment // the script's last sign of life
@@ -110,7 +116,7 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	r := &run{
 		agent: a, lease: lease, log: process.NewLog(), samples: flush.NewRecording(lease.FirstEpoch), fence: fence(sent, lease.Timing.LeaseSeconds),
 		logger:   a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
-		orders:   orders{directive: protocol.Directive{Action: protocol.Continue}, grace: a.options.StopGrace},
+		orders:   script.Orders{Directive: protocol.Directive{Action: protocol.Continue}, Grace: a.options.StopGrace},
 		progress: progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
 		lines:    make(chan script.Line, 1024), asked: make(chan struct{}),
 	}
@@ -124,7 +130,9 @@ func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment
 	}
 	r.emulation = &artifact.Emulation{Models: a.options.Models, Server: a.options.Server, Lease: lease, Worker: a.id, Bench: &a.bench, Leaving: ctx, Note: r.log.Note, News: a.news, Stalled: r.stalled, Logger: r.logger}
 	r.watchdog.Seconds, r.watchdog.Ends = lease.StallSeconds, lease.StallEnds
-	r.outbox = openOutbox(a.workspace, lease, r.logger)
+	if lease.Confidential == nil { // what waits is in the clear
+		r.outbox = openOutbox(a.workspace, lease, r.logger)
+	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.preparing, r.abandon = context.WithCancel(r.ctx)
 	defer r.cancel(nil)
@@ -190,7 +198,10 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	lastErrors := r.output.Errors.Lines(process.LastErrorLines)
-	request = r.agent.pool.Host.Explain(outcomeOf(result, ended, r.orders.directive, r.progress, lastErrors), lastErrors, r.directory)
+	request = r.agent.pool.Host.Explain(outcomeOf(result, ended, r.orders.Directive, r.progress, lastErrors), lastErrors, r.directory)
+	if r.tail, _ = enclave.Tail(r.lease, request.Outcome, lastErrors); ended.kind == notEnded {
+		request = enclave.Quiet(r.lease, request)
+	}
 	return request, request.Outcome != protocol.Vanished
 }
 
@@ -288,6 +299,7 @@ func (r *run) finish(request protocol.FinishRequest, sender flush.Sender) {
 		return
 	}
 	r.log.Close()
+	sender.Tail = r.tail
 	sender.Last(r.ctx)
 	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.Take()
 	request.Reason = script.Truncate(request.Reason, 4096)

@@ -38,6 +38,8 @@ type Shelf struct {
 	// Memory is a folder in memory; empty: there is none.
 	Memory      func() string
 	MemoryBytes int64
+	// Forgets has no data set outlive its use.
+	Forgets bool
 
 	cache *Cache
 	gate  gate.Gate // each is fetched once
@@ -45,8 +47,19 @@ type Shelf struct {
 
 // Open has the shelf keep data sets on disk in the directory.
 func (s *Shelf) Open(directory string) *Shelf {
-	s.cache, s.gate = NewCache(directory, mostUnused, math.MaxInt64), gate.New()
+	unused := mostUnused
+	if s.Forgets {
+		unused = 0
+	}
+	s.cache, s.gate = NewCache(directory, unused, math.MaxInt64), gate.New()
 	return s
+}
+
+// With is the shelf for a holder of the keys.
+func (s *Shelf) With(keys *sealed.Keys) *Shelf {
+	opened := *s
+	opened.Keys = keys
+	return &opened
 }
 
 // Loan are data sets in use: their folders, by name.

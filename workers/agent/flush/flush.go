@@ -40,10 +40,15 @@ type Sender struct {
 	// GivenAway is called when the server says that the lease is lost.
 	GivenAway func()
 	Logger    *slog.Logger
+	// Tail, of a confidential lease, is all that is sent, at its end.
+	Tail string
 }
 
 // Regularly sends both while the command runs.
 func (s Sender) Regularly(ctx context.Context) {
+	if s.Lease.Confidential != nil {
+		return
+	}
 	var both sync.WaitGroup
 	both.Go(func() { every(ctx, logEvery, logEvery, s.sendLog) })
 	both.Go(func() { every(ctx, firstSamples, lastSamples, s.sendSamples) })
@@ -65,8 +70,14 @@ func every(ctx context.Context, interval, longest time.Duration, do func(context
 func (s Sender) Last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastFlush)
 	defer cancel()
-	s.sendLog(ctx)
-	s.sendSamples(ctx)
+	if s.Lease.Confidential == nil {
+		s.sendLog(ctx)
+		s.sendSamples(ctx)
+	} else if s.Tail != "" {
+		s.send(ctx, "the end of the output", func(ctx context.Context) error {
+			return s.Server.AppendLog(ctx, s.Lease.Trial, protocol.LogChunk{LeaseEpoch: s.Lease.LeaseEpoch, Text: s.Tail})
+		})
+	}
 }
 
 // sendLog sends what there is. A log is a convenience: what the server does not

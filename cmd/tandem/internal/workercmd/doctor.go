@@ -41,7 +41,7 @@ is an estimate.`,
 			}
 			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"), meterCapability(meter, "/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
-			found = append(found, sandbox.Detect(command.Context())...)
+			found = append(append(found, sandbox.Detect(command.Context())...), confidentialCapability("/"))
 			return term.PrintAnswer(command.OutOrStdout(), asJSON, found, printCapabilities)
 		},
 	}

@@ -68,6 +68,7 @@ type Options struct {
 	labels      map[string]string
 	identity    string
 	recipients  []string
+	inside      confidential
 	leave       leave.Rules
 	endAt       string
 }
@@ -102,7 +103,8 @@ func Command() *cobra.Command {
   TANDEM_TOKEN=... tandem worker --slots 2 --directory ~/project --path ~/project/.venv/bin
   TANDEM_TOKEN=... tandem worker --allow-read /data/imagenet --allow-write ~/.cache/huggingface
   TANDEM_TOKEN=... tandem worker --pass-env HF_HOME --pass-env 'CUDA_*'
-  TANDEM_TOKEN=... tandem worker --identity workers.key`,
+  TANDEM_TOKEN=... tandem worker --identity workers.key
+  TANDEM_TOKEN=... tandem worker --confidential auto --broker https://keys.example.org:7172 --broker-token broker.token --policy 9f2c...`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			client, err := server.OpenWithToken("a worker takes a token")
@@ -136,13 +138,11 @@ func Command() *cobra.Command {
 	}
 	term.AddConnectionFlags(command, &server)
 	AddFlags(command, &options)
-	options.probe = probe.Once
 	command.Flags().Var(&options.probe, "probe", "run the probing tasks, which tell the server what this machine is good for (docs/probing.md): once (a machine like this), never, or always when the worker starts")
 	command.Flags().StringVar(&options.Name, "name", "", "what people see the worker as (default this machine's host name)")
 	command.Flags().StringVar(&options.Study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
-	command.Flags().DurationVar(&options.leave.Idle, "idle", 0, "leave after so long without a trial (default: stay)")
-	command.Flags().StringVar(&options.endAt, "end-at", "", "when the machine is taken away, such as 2026-12-01T18:00:00Z, or in how long, such as 4h: trials are handed back by checkpoint before")
+	addInside(command, &options)
 	command.Flags().StringToStringVar(&options.labels, "label", nil, "NAME=VALUE that studies may ask for with resources.labels, such as zone=a (repeatable)")
 	command.Flags().StringVar(&options.leave.Launch, "launch", "", "id of the order that a launcher started it for")
 	term.AddLogFlags(command, &log)
@@ -229,6 +229,13 @@ func (o Options) leaving() (leave.Rules, error) {
 	return rules, nil
 }
 
+// addInside adds the flags of workers on machines that are not theirs.
+func addInside(command *cobra.Command, options *Options) {
+	command.Flags().DurationVar(&options.leave.Idle, "idle", 0, "leave after so long without a trial (default: stay)")
+	command.Flags().StringVar(&options.endAt, "end-at", "", "when the machine is taken away, such as 2026-12-01T18:00:00Z, or in how long, such as 4h: trials are handed back by checkpoint before")
+	options.inside.add(command)
+}
+
 // AddFlags adds the flags of every command that runs a worker.
 func AddFlags(command *cobra.Command, options *Options) {
 	flags := command.Flags()
@@ -277,7 +284,11 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 			o.Protected = append(o.Protected, file)
 		}
 	}
-	keys, err := sealed.Read(o.identity, o.recipients)
+	trusted := o.recipients
+	if o.inside.mode == "auto" {
+		trusted = nil // the broker's key will trust them
+	}
+	keys, err := sealed.Read(o.identity, trusted)
 	if err != nil {
 		return agent.Options{}, term.Misuse("%w", err)
 	}
@@ -296,7 +307,7 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 	if !o.noModels {
 		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
 	}
-	return made, nil
+	return made, o.inside.open(&made, &o, logger)
 }
 
 // ownEnvironment is the folder of programs of the Python environment that holds this

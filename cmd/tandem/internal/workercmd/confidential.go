@@ -1,0 +1,99 @@
+package workercmd
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/workers/agent"
+	"github.com/tandem-tune/tandem/workers/confidential/enclave"
+	"github.com/tandem-tune/tandem/workers/confidential/evidence"
+	"github.com/tandem-tune/tandem/workers/sandbox"
+)
+
+// confidential are the flags of a worker in a confidential machine.
+type confidential struct {
+	mode, broker, tokenFile, ca, policy string
+	collateral, chains                  map[string]string
+}
+
+func (c *confidential) add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&c.mode, "confidential", "off", "auto: this is a confidential machine, which gets the key of each lease from --broker and runs confidential studies only (docs/confidential.md)")
+	flags.StringVar(&c.broker, "broker", "", "URL of the broker ('tandem keys serve') that releases keys to this machine")
+	flags.StringVar(&c.tokenFile, "broker-token", "", "file with the broker's token")
+	flags.StringVar(&c.ca, "broker-ca", "", "PEM file of the authority of the broker's certificate (default: those of the system)")
+	flags.StringVar(&c.policy, "policy", "", "id of the broker's policy, as confidential.policy of studies has it")
+	flags.StringToStringVar(&c.collateral, "collateral", nil, "files of collateral for the reports, each NAME=FILE, as for 'tandem policy evidence'")
+	flags.StringToStringVar(&c.chains, "chain", nil, "files of its signers' certificates as PEM, each NAME=FILE; TDX only")
+}
+
+// most bounds each file that is read.
+const most = 1 << 20
+
+// open makes the agent one of a confidential machine, if the flags say so, or says why it
+// cannot be.
+func (c *confidential) open(made *agent.Options, o *Options, logger *slog.Logger) error {
+	switch {
+	case (c.mode == "" || c.mode == "off") && c.broker+c.tokenFile+c.ca+c.policy == "":
+		return nil
+	case c.mode != "auto":
+		return term.Misuse("--confidential %s: with --broker and --policy it must be auto", c.mode)
+	case c.broker == "" || c.tokenFile == "" || c.policy == "":
+		return term.Misuse("--confidential auto needs --broker, --broker-token and --policy: see 'tandem worker --help'")
+	case o.identity != "":
+		return term.Misuse("--identity is a key on a disk, and --confidential gets it from the broker: leave one out")
+	case o.Sandbox == SandboxMode(sandbox.Off):
+		return term.Misuse("--confidential needs the sandbox: leave --sandbox off out")
+	}
+	made.Scratch = cmp.Or(made.Scratch, enclave.Scratch())
+	if err := enclave.Harden("/", made.Scratch); err != nil {
+		return err
+	}
+	options := enclave.Options{Broker: c.broker, Policy: c.policy, Trusted: o.recipients, Root: "/", Logger: logger, Collateral: map[string]evidence.Document{}}
+	token, err := term.ReadBounded(c.tokenFile, nil, most)
+	if err != nil {
+		return fmt.Errorf("--broker-token: %w", err)
+	}
+	options.Token = strings.TrimSpace(string(token))
+	if c.ca != "" {
+		if options.Authorities, err = term.ReadAuthorities(c.ca); err != nil {
+			return fmt.Errorf("--broker-ca: %w", err)
+		}
+	}
+	for name, path := range c.collateral {
+		var one evidence.Document
+		one.Body, err = term.ReadBounded(path, nil, most)
+		if chain := c.chains[name]; err == nil && chain != "" {
+			one.Chain, err = term.ReadBounded(chain, nil, most)
+		}
+		if err != nil {
+			return fmt.Errorf("--collateral %s: %w", name, err)
+		}
+		options.Collateral[name] = one
+	}
+	if made.Enclave, err = enclave.Open(options); err != nil {
+		return fmt.Errorf("--confidential auto: %w", err)
+	}
+	// What a script does to the machine, and its models, would tell of its data.
+	made.NoProfile, made.Models = true, nil
+	made.Sandbox.Mode, made.Sandbox.Protected = sandbox.Strict, append(made.Sandbox.Protected, c.tokenFile)
+	return nil
+}
+
+// confidentialCapability says whether this machine can show what it is.
+func confidentialCapability(root string) profiler.Capability {
+	one := profiler.Capability{Name: "confidential machine"}
+	_, tee, err := enclave.Find(root)
+	if one.Available = err == nil; err != nil {
+		one.Reason, one.Remedy = err.Error(), "docs/confidential.md says what the worker needs; without it --confidential does not start"
+	} else {
+		one.Detail = "signs reports (" + tee + ")"
+	}
+	return one
+}

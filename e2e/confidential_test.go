@@ -1,0 +1,271 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/internal/sealed"
+	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/confidential/evidencetest"
+	"github.com/tandem-tune/tandem/workers/confidential/policy"
+)
+
+// inFake builds a tandem with a device that only tests have, once.
+var inFake = sync.OnceValues(func() (string, error) { return launch.BuildWithFakeEnclave(context.Background(), built) })
+
+// tellingScript tells what it knows wherever a script can.
+const tellingScript = `
+def tell(*words):
+    return "-".join(["tells", *words])
+
+print(tell("a", "log"), tell("the", "data"), (DATA / "a" / "patients.csv").read_text(), trial.params, flush=True)
+try:
+    trial.log_artifact("picture.txt", tell("an", "artifact").encode())
+except Exception:
+    pass`
+
+// tellings are what no server may see of it.
+var tellings = []string{"tells-a-log", "tells-the-data", "tells-a-metric", "tells-an-artifact", "tells-a-traceback", "0.77777"}
+
+// newTelling is a study with tellingScript: some trials end with a metric that nobody
+// declared, and all accuracies have more digits than may be told.
+func newTelling(t *testing.T, name string, trials int) study {
+	t.Helper()
+	s := newSealed(t, name, threeRungs, trials)
+	script := strings.Replace(sealedScript, "for epoch in trial.epochs():\n", tellingScript+`
+if trial.number == 4:
+    note("failing", trial, 0)
+    raise SystemExit(tell("a", "traceback"))
+if trial.number == 2 and trial.first_epoch == 1:
+    try:
+        trial.report(epoch=1, accuracy=0.5, **{"-".join(["tells", "a", "metric"]): 1.0})
+        note("reported", trial, 0)
+    except Exception as refused:
+        note("refused", trial, 0)
+        raise
+for epoch in trial.epochs():
+`, 1)
+	script = strings.Replace(script, "(1 - 1 / (epoch + 1)))", "(1 - 1 / (epoch + 1)) * 0 + 0.7777777 + trial.params[\"x\"] / 1e9)", 1)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// keeper is a broker, and processors that do not exist whose reports it believes.
+type keeper struct {
+	at             *tap
+	folder, listen string
+	policy, owner  string
+	amd            *evidencetest.AMD
+	process        *launch.Process
+}
+
+const guestPolicy = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "none", "releases": {"per_hour": 500, "total": 500},
+	"tee": {"sev-snp": {"products": {"genoa": {"bootloader": 0, "tee": 0, "snp": 0, "microcode": 0}},
+	"measurement": ["000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"]}}}`
+
+// confidential has the study, which is encrypted, say so, with a broker that is not started.
+func (s study) confidential(t *testing.T, at *tap, key, more string) *keeper {
+	t.Helper()
+	k := &keeper{at: at, folder: t.TempDir(), listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)), amd: evidencetest.NewAMDAt(t, "Genoa", time.Now())}
+	owner := filepath.Join(k.folder, "owner.key")
+	cli(t, nil, "keys", "create", "--out", owner)
+	keys, err := sealed.Read(owner, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := policy.Parse([]byte(guestPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := rules.Sign(keys.Signer())
+	text, err := json.Marshal(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"policy.json": text, "root.pem": k.amd.Chain(), "workers.key": kept} {
+		if err := os.WriteFile(filepath.Join(k.folder, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.policy, k.owner = rules.ID(), signed.Signer
+	s.rewrite("objective:", "confidential: {policy: "+k.policy+", metrics: {accuracy: {low: 0, high: 1, round: 0.01}}"+more+"}\nobjective:")
+	s.rewrite("system: off\n", "")
+	return k
+}
+
+func (k *keeper) start(t *testing.T) {
+	t.Helper()
+	var err error
+	if k.process, err = launch.Start(binary, k.at.environment(), "keys", "serve", "--data", filepath.Join(k.folder, "broker"), "--listen", k.listen, "--identity", filepath.Join(k.folder, "workers.key"),
+		"--policy", filepath.Join(k.folder, "policy.json"), "--owner", k.owner, "--test-root", filepath.Join(k.folder, "root.pem"), "--check-leases"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.process.Kill)
+	until(t, "the broker", func() bool {
+		if k.process.Ended() {
+			t.Fatal(k.process.Output())
+		}
+		return strings.Contains(k.process.Output(), "machines show the token")
+	})
+}
+
+// machine is a confidential machine with a worker. Its processor answers at a socket.
+func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, more ...string) *launch.Process {
+	t.Helper()
+	fake, err := inFake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("/dev/shm", "tandem-e2e-")
+	if err != nil {
+		t.Skip("there is no folder in memory")
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "processor")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for from, err := listener.Accept(); err == nil; from, err = listener.Accept() {
+			var data [64]byte
+			if _, err := io.ReadFull(from, data[:]); err == nil {
+				_ = json.NewEncoder(from).Encode(k.amd.SNP(t, guest, data))
+			}
+			_ = from.Close()
+		}
+	}()
+	line := slices.Concat([]string{"worker", "--probe", "never", "--scratch", filepath.Join(folder, "scratch"), "--drain", "5s", "--name", name, "--confidential", "auto",
+		"--broker", "http://" + k.listen, "--broker-token", filepath.Join(k.folder, "broker", "token"), "--policy", k.policy}, opened(t), more)
+	worker, err := launch.Start(fake, append(k.at.environment(), "TANDEM_FAKE_ENCLAVE="+socket), line...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(worker.Kill)
+	return worker
+}
+
+// TestConfidentialTrialsTellOnlyWhatIsDeclared: trials of a confidential study are promoted
+// on two machines, each lease with a key of its own release. What they know is found in no
+// byte that the server hears or keeps, though their script tells it wherever it can, as the
+// same study in the clear shows.
+func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
+	t.Parallel()
+	s, at := newTelling(t, "confidential", 9), newTap(t)
+	clear := newTelling(t, "clear", 9)
+	at.canaries = append(slices.Clone(canaries), tellings...)
+	key := s.encrypted(t, at)
+	k := s.confidential(t, at, key, "")
+	k.start(t)
+	without, keyed := at.worker("--name", "without", "--allow-read", filepath.Dir(clear.file)), at.worker("--name", "keyed", "--identity", key)
+	at.must("study", "create", s.file)
+	until(t, "the reason why it waits", func() bool {
+		waits := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")).Waits
+		return len(waits) == 1 && strings.Contains(waits[0].Reason, "tandem worker --confidential auto --policy "+k.policy)
+	})
+	first, second := k.machine(t, "first", evidencetest.Guest{}), k.machine(t, "second", evidencetest.Guest{})
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	if p := found.Study.Progress; p.Created != 9 || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] != 2 || len(s.entries("restored")) == 0 {
+		t.Errorf("the study ended with %+v after %d restored checkpoints\n%s\n%s", p, len(s.entries("restored")), first.Output(), second.Output())
+	}
+	if len(s.entries("refused")) == 0 || len(s.entries("reported")) > 0 || len(s.entries("failing")) == 0 {
+		t.Errorf("an undeclared metric was refused %v and reported %v, and failures were %v", s.entries("refused"), s.entries("reported"), s.entries("failing"))
+	}
+	for _, one := range []*launch.Process{without, keyed} {
+		if strings.Contains(one.Output(), "leased") {
+			t.Errorf("a worker outside ran a trial:\n%s", one.Output())
+		}
+	}
+	if heard, kept := at.found(t); len(heard)+len(kept) > 0 || at.encrypted == 0 {
+		t.Errorf("the server heard %v, and keeps %v, with %d encrypted files", heard, kept, at.encrypted)
+	}
+	secret, err := os.ReadFile(key)
+	if _, after, _ := bytes.Cut(secret, []byte("AGE-SECRET-KEY-")); err != nil || bytes.Contains(at.heard.Bytes(), bytes.TrimSpace(after)) {
+		t.Errorf("the key crossed the server: %v", err)
+	}
+	k.audited(t, s, first, second)
+
+	// The same in the clear: all of it is found, on a worker that is none of these machines.
+	clear.rewrite("system: off\n", "")
+	at.must("study", "create", clear.file, "--watch")
+	heard, kept := at.found(t)
+	for _, canary := range at.canaries {
+		if !slices.Contains(heard, canary) && !slices.Contains(kept, canary) {
+			t.Errorf("of %s nothing is found in the clear", canary)
+		}
+	}
+	if strings.Contains(first.Output()+second.Output(), "study=clear") || !strings.Contains(without.Output(), "leased") {
+		t.Error("the study in the clear ran elsewhere")
+	}
+}
+
+// audited checks that each lease of the study had a release of its own, which the broker
+// signed, and that its word is in the trials' history.
+func (k *keeper) audited(t *testing.T, s study, machines ...*launch.Process) {
+	t.Helper()
+	leased := 0
+	for _, one := range machines {
+		leased += strings.Count(one.Output(), "msg=leased")
+	}
+	lines := strings.Split(strings.TrimSpace(cli(t, nil, "keys", "audit", "--data", filepath.Join(k.folder, "broker")).stdout), "\n")[1:]
+	if released := len(slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "TEST released") })); released != leased || leased < 9 {
+		t.Errorf("%d releases for %d leases:\n%s", released, leased, strings.Join(lines, "\n"))
+	}
+}
+
+// TestMachinesThatAreRefusedGiveTrialsBack: a machine of another image, and one whose broker
+// is away, run nothing, fail nothing, and do not ask again and again.
+func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
+	t.Parallel()
+	s, at := newSealed(t, "refused", "epochs, epochs: {min: 2, max: 2}, eta: 3", 2), newTap(t)
+	key := s.encrypted(t, at)
+	k := s.confidential(t, at, key, ", log: tail-on-failure")
+	k.start(t)
+	other := k.machine(t, "other", evidencetest.Guest{Measurement: [48]byte{1}})
+	at.must("study", "create", s.file)
+	reason := func(say string) {
+		t.Helper()
+		until(t, say, func() bool {
+			view := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json"))
+			if view.Progress.Trials[trial.Failed] > 0 || view.Progress.Epochs > 0 {
+				t.Fatalf("it is %+v", view.Progress)
+			}
+			return slices.ContainsFunc(view.Waits, func(one protocol.Wait) bool { return strings.Contains(one.Reason, say) })
+		})
+	}
+	reason("unknown_measurement")
+	if err := other.Stop(); err != nil {
+		t.Error(err)
+	}
+	if asked := strings.Count(other.Output(), "msg=leased"); asked > 12 {
+		t.Errorf("it asked %d times", asked)
+	}
+	k.process.Kill()
+	k.machine(t, "good", evidencetest.Guest{})
+	reason("did not answer")
+	k.start(t)
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	if p := found.Study.Progress; p.Trials[trial.Completed] != 2 || p.Trials[trial.Failed] > 0 {
+		t.Errorf("the study ended with %+v", p)
+	}
+}
