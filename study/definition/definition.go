@@ -86,9 +86,9 @@ type Search struct {
 	// Widen is of studies that an earlier build stored: it sent more trials up from a
 	// rung that ranks unlike the next one. It is kept, and sends up none.
 	Widen bool `json:"widen,omitempty"`
-	// Groups are the methods of parameters that are not searched with Method, by
-	// the name of their group or their kind.
-	Groups map[string]search.Group `json:"groups,omitempty"`
+	// Groups is of studies that an earlier build stored: parts of a space could have
+	// methods of their own. It is kept, and Method searches all of the space.
+	Groups map[string]any `json:"groups,omitempty"`
 	// Repeats trains the best configurations again before the study ends; nil: never.
 	Repeats *search.Repeats `json:"repeats,omitempty"`
 	// WarmStart is what was measured elsewhere before the study began.
@@ -278,7 +278,6 @@ func (d Definition) SearchSettings() search.Settings {
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, Learning: d.Search.Learning, GridPoints: d.Search.GridPoints,
 		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
 		Restarts: d.Search.Restarts,
-		Groups:   d.Search.Groups,
 		Repeats:  d.Search.Repeats,
 	}
 	for _, objective := range d.Objectives {

@@ -34,7 +34,7 @@ func (m *machine) proposes() bool {
 	if m.dry || m.promotion.Full(m.history) {
 		return false
 	}
-	if !m.settings.uses("grid") {
+	if m.settings.Method != "grid" {
 		return true
 	}
 	before := *m.source

@@ -191,17 +191,11 @@ func (m *machine) creation() (Action, bool) {
 // random is the search's one source of chance.
 func (m *machine) random() *rand.Rand { return rand.New(m.source) }
 
-// footing is where the next trial starts, and whether the method, and that of
-// every group, proposes by what it learned. The others would no longer be what
-// they are called.
+// footing is where the next trial starts, and whether the method proposes by what it
+// learned. The others would no longer be what they are called.
 func (m *machine) footing() prior.Footing {
-	fixed := []string{"random", "sobol", "grid"}
-	models := !slices.Contains(fixed, m.settings.Method)
-	for _, group := range m.settings.Groups {
-		models = models && !slices.Contains(fixed, group.Method)
-	}
 	return prior.Footing{
-		Models: models,
+		Models: !slices.Contains([]string{"random", "sobol", "grid"}, m.settings.Method),
 		Cheap:  m.settings.Promotion == budget.NoPromotion || m.promotion.Start(m.history).Rung == 0,
 	}
 }

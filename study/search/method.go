@@ -41,7 +41,7 @@ func New(settings Settings) (Method, error) {
 		return nil, problem.WithFields("the search settings are wrong", faults)
 	}
 	settings.Promotion, settings.Restarts = settings.Promotion.OrDefault(), settings.Restarts.OrDefault()
-	proposer, err := newProposer(settings)
+	proposer, err := methods()[settings.Method](settings)
 	if err != nil {
 		return nil, err
 	}

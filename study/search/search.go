@@ -61,9 +61,6 @@ type Settings struct {
 	GridPoints int `json:"grid_points"`
 	// Restarts is how cma-es goes on when it has arrived; not set, it is IPOP.
 	Restarts cmaes.Restarts `json:"restarts,omitempty"`
-	// Groups has the methods of parameters that are not searched with Method:
-	// those that name the group, or, without a group, those of the kind.
-	Groups map[string]Group `json:"groups,omitempty"`
 	// Maximize holds one entry for each objective.
 	Maximize []bool `json:"maximize"`
 }
@@ -164,7 +161,7 @@ type Action struct {
 	Trial int `json:"trial"`
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol",
-	// "groups", "enqueued", "prior", "expected",
+	// "enqueued", "prior", "expected",
 	// "population", "repeat") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`

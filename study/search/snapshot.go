@@ -103,7 +103,7 @@ func (m *machine) Restore(text json.RawMessage) error {
 		return err
 	}
 	// A new proposer: the old one may remember another history of equal length.
-	p, err := newProposer(m.settings)
+	p, err := methods()[m.settings.Method](m.settings)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,14 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 )
-
-// ofOneValue are the methods that learn from the value of one objective.
-func ofOneValue() []string { return []string{"cma-es", "gp"} }
-
-func (s Settings) requireTakesSeveral(require requirement, path, method string) {
-	require(!slices.Contains(ofOneValue(), method) || len(s.Maximize) <= 1, path, method,
-		"needs one objective, as it learns from values and not from ranks: bohb, tpe, sobol, random and grid take several")
-}
 
 // The bounds within which Hyperband's weights are finite.
 const (
@@ -53,11 +44,11 @@ func (s Settings) validate() []problem.Field {
 	require(s.Brackets >= 0, "search.brackets", s.Brackets, "must be at least 0 (0 means all)")
 	require(s.MaxTrials >= 0, "stop.trials", s.MaxTrials, "must be at least 0 (0 means no bound)")
 	require(s.RandomFraction >= 0 && s.RandomFraction <= 1, "search.random_fraction", fmt.Sprint(s.RandomFraction), "must be between 0 and 1")
-	require(!s.uses("grid") || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
+	require(s.Method != "grid" || s.GridPoints >= 1, "search.grid_points", s.GridPoints, "must be at least 1")
 	s.validateStopping(require)
 	s.validateRepeats(require)
-	s.validateGroups(require)
-	s.requireTakesSeveral(require, "search.method", s.Method)
+	require(s.Method != "cma-es" && s.Method != "gp" || len(s.Maximize) <= 1, "search.method", s.Method,
+		"needs one objective, as it learns from values and not from ranks: bohb, tpe, sobol, random and grid take several")
 	require(len(s.Maximize) > 0, "objective", nil, "needs at least one objective")
 	faults = append(faults, s.Space.Validate("space")...)
 	if len(faults) == 0 {
@@ -72,7 +63,7 @@ func (s Settings) validateExpected(require requirement) {
 	for _, p := range s.Space.Parameters {
 		if p.Expect != nil {
 			expected[p.Name] = p.Expect.Value
-			require(!s.uses("grid"), "space."+p.Name+".expect", p.Expect.Value.String(), "must be left out with a grid, whose points are given: use another search.method")
+			require(s.Method != "grid", "space."+p.Name+".expect", p.Expect.Value.String(), "must be left out with a grid, whose points are given: use another search.method")
 		}
 	}
 	if len(expected) == 0 {
@@ -84,48 +75,6 @@ func (s Settings) validateExpected(require requirement) {
 
 // requirement notes a fault unless it is ok.
 type requirement func(ok bool, path string, value any, format string, args ...any)
-
-// validateGroups checks that every group is known, has parameters and a method,
-// and that no condition goes from one group to another: what a group's method
-// proposes must be a configuration by itself.
-func (s Settings) validateGroups(require requirement) {
-	filled, groups := map[string]bool{}, map[string]string{}
-	for _, p := range s.Space.Parameters {
-		group := s.group(p)
-		filled[group], groups[p.Name] = true, group
-		_, known := s.Groups[group]
-		require(known || group == "", "space."+p.Name+".group", p.Group, "must be one of search.groups, which has %s", s.groupNames())
-	}
-	for _, p := range s.Space.Parameters {
-		for k, condition := range p.When {
-			parent, exists := groups[condition.Parameter]
-			require(!exists || parent == groups[p.Name], fmt.Sprintf("space.%s.when[%d].parameter", p.Name, k), condition.Parameter,
-				"must be in the same search group, as %s exists by it: %s is in %s, and %s in %s",
-				p.Name, p.Name, said(groups[p.Name]), condition.Parameter, said(parent))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Groups)) {
-		path := "search.groups." + name
-		_, known := methods()[s.Groups[name].Method]
-		require(known, path+".method", s.Groups[name].Method, "must be one of %s", strings.Join(Names(), ", "))
-		s.requireTakesSeveral(require, path+".method", s.Groups[name].Method)
-		require(filled[name], path, nil, "has no parameter: write group: %s at one, or leave it out", name)
-	}
-}
-
-func (s Settings) groupNames() string {
-	if len(s.Groups) == 0 {
-		return "none"
-	}
-	return strings.Join(slices.Sorted(maps.Keys(s.Groups)), ", ")
-}
-
-func said(group string) string {
-	if group == "" {
-		return "none"
-	}
-	return group
-}
 
 // validateStopping says what is wrong with the rule and how it goes with the
 // rest of the settings.

@@ -52,8 +52,8 @@ type Parameter struct {
 	Values []Value `json:"values,omitempty"`
 	// Expect is where somebody expects the best value; nil: nobody does.
 	Expect *Expectation `json:"expect,omitempty"`
-	// Group names the search group it is in: parameters of a group are searched
-	// with the group's method. Empty: the group of its kind, if there is one.
+	// Group is of studies that an earlier build stored: parts of a space could have
+	// search methods of their own. It is kept, and changes nothing.
 	Group string `json:"group,omitempty"`
 	// When lists the conditions under which the parameter exists: all must
 	// hold. A condition's parameter stands earlier in the space.

@@ -103,9 +103,6 @@ func (v *validation) parameter(at string, p Parameter) {
 	default:
 		v.fault(at+".kind", string(p.Kind), "must be model, training, system or inference")
 	}
-	if p.Group != "" && !validName(p.Group) {
-		v.fault(at+".group", p.Group, "must be a name of at most %d characters: a letter or _, then letters, digits, _ . or -", MaxName)
-	}
 	before := len(v.faults)
 	switch p.Type {
 	case FloatType, IntType:

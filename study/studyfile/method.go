@@ -20,30 +20,3 @@ func readMethod(s tree.Section, target *string) {
 		s.Fault(at, n, "must be one of %s%s", strings.Join(search.Names(), ", "), hint)
 	}
 }
-
-// readGroups reads the methods of groups of parameters.
-func readGroups(s tree.Section) map[string]search.Group {
-	n, at := s.Get("groups")
-	if n == nil {
-		return nil
-	}
-	if n.Kind != tree.Mapping {
-		s.Wrong(at, n, "a mapping of groups or kinds of parameters and their methods, such as {system: {method: random}}")
-		return nil
-	}
-	groups := make(map[string]search.Group, len(n.Entries))
-	for _, e := range n.Entries {
-		inner, ok := s.Open(tree.Join(at, e.Key), e.Value, "method")
-		if !ok {
-			continue
-		}
-		var group search.Group
-		inner.Need("method", "one of "+strings.Join(search.Names(), ", "))
-		readMethod(inner, &group.Method)
-		groups[e.Key] = group
-	}
-	if len(groups) == 0 {
-		return nil
-	}
-	return groups
-}

@@ -90,7 +90,7 @@ func readParameter(d *tree.Decoder, at, name string, n *tree.Node, listed bool) 
 		d.Fault(at, n, "must be a mapping: write {values: [...]} for a choice among these")
 		return p
 	}
-	known := []string{"kind", "type", "low", "high", "log", "step", "values", "when", "group", "expect"}
+	known := []string{"kind", "type", "low", "high", "log", "step", "values", "when", "expect"}
 	if listed {
 		known = append(known, "name")
 	}
@@ -99,12 +99,6 @@ func readParameter(d *tree.Decoder, at, name string, n *tree.Node, listed bool) 
 		return p
 	}
 	s.Text("kind", tree.MaxKey, (*string)(&p.Kind))
-	if group, groupAt := s.Get("group"); group != nil {
-		d.TextOf(groupAt, group, tree.MaxKey, &p.Group)
-		if group.Kind == tree.Text && p.Group == "" {
-			d.Fault(groupAt, group, "must be one of search.groups, or be left out")
-		}
-	}
 	readDomain(s, &p, listed)
 	p.Expect = readExpectation(s)
 	if when, whenAt := s.Get("when"); when != nil {

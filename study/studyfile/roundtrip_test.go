@@ -171,13 +171,6 @@ func definitions() *rapid.Generator[definition.Definition] {
 			def.Search.Brackets, def.Search.Population = 0, rapid.IntRange(promotion.MinPopulation, 40).Draw(t, "population")
 			def.Budget = budget.Settings{Growth: budget.Linear, Epochs: budget.EpochRange{Min: 1, Max: 10}, DataFraction: budget.FractionRange{Min: 1, Max: 1}}.WithDefaults()
 		}
-		if rapid.Bool().Draw(t, "with groups") {
-			method := rapid.SampledFrom([]string{"bohb", "random", "sobol", "tpe"})
-			def.Search.Groups = map[string]search.Group{"system": {Method: method.Draw(t, "system's method")}, "the.rate": {Method: method.Draw(t, "rate's method")}}
-			for i := range def.Space.Parameters[:2] { // the second may depend on the first
-				def.Space.Parameters[i].Group = "the.rate"
-			}
-		}
 		if len(def.Command) > 0 && rapid.Bool().Draw(t, "with encryption") {
 			def.Encryption = &definition.Encryption{Recipients: []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"}}
 			if rapid.Bool().Draw(t, "with a data set") {

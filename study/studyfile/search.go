@@ -19,12 +19,11 @@ func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	if n == nil {
 		return result
 	}
-	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "groups", "population", "repeats")
+	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "population", "repeats")
 	if !ok {
 		return result
 	}
 	readMethod(s, &result.Method)
-	result.Groups = readGroups(s)
 	readWord(s, "promotion", "asynchronous (go up at once), synchronous (Hyperband's brackets), none (train every trial in full) or population (replace the worst by children of the best)", budget.Promotion.Known, &result.Promotion)
 	readPopulation(s, &result)
 	if n, at := s.Get("seed"); n != nil {
@@ -47,7 +46,7 @@ func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	s.Whole("grid_points", 1, 1000, &result.GridPoints)
 	result.Initial = readInitial(s)
 	readPart(s.Decoder, "search.early_stopping", func() { result.EarlyStopping = readEarlyStopping(s, eta) })
-	if result.Has("cma-es") {
+	if result.Method == "cma-es" {
 		result.Restarts = cmaes.IPOP
 	}
 	readWord(s, "restarts", "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)", cmaes.Restarts.Known, &result.Restarts)

@@ -55,33 +55,3 @@ func (g *Grid) Propose(h *ladder.History, _ *rand.Rand) (ladder.Proposal, bool) 
 	}
 	return ladder.Proposal{}, false
 }
-
-// cycle takes the points of a grid in the order of newGrid, again and again:
-// the other groups go on when it is through.
-type cycle struct {
-	grid  *Grid
-	valid []int // the places in the grid's order that have a configuration
-	known bool
-}
-
-// NewCycle returns the proposer of a grid that never ends; see [New].
-func NewCycle(s space.Space, seed uint64, points int) (*cycle, error) {
-	g, err := New(s, seed, points)
-	return &cycle{grid: g}, err
-}
-
-func (c *cycle) Propose(h *ladder.History, _ *rand.Rand) (ladder.Proposal, bool) {
-	if !c.known {
-		for _, place := range c.grid.order {
-			if _, ok := c.grid.points.At(place); ok {
-				c.valid = append(c.valid, place)
-			}
-		}
-		c.known = true
-	}
-	if len(c.valid) == 0 {
-		return ladder.Proposal{}, false
-	}
-	configuration, ok := c.grid.points.At(c.valid[len(h.Trials)%len(c.valid)])
-	return ladder.Proposal{Configuration: configuration, Origin: propose.OriginGrid, Reason: "the next grid point, in shuffled order"}, ok
-}

@@ -53,9 +53,6 @@ type Record struct {
 	RetryOf *int `json:"retry_of,omitempty"`
 	// Draw is what the proposer has to know of its draw besides.
 	Draw *Draw `json:"draw,omitempty"`
-	// Parts has origin and draw of each part of the space, where there are
-	// several with methods of their own.
-	Parts map[string]Share `json:"parts,omitempty"`
 	// Violations has the violation of each completed rung up to the last that
 	// is not 0.
 	Violations []trial.Float `json:"violations,omitempty"`
@@ -105,10 +102,6 @@ type History struct {
 	// halving says that trials pass all rungs in one go and are stopped on the
 	// way (the stopping rule halving).
 	halving bool
-	// Partial says that the history is the view of one part of the space: what
-	// is tried twice there, or close together, may differ elsewhere.
-	Partial bool
-	part    string
 }
 
 // New returns that of a search without trials. halving says that trials pass
@@ -127,21 +120,12 @@ func New(s space.Space, rungs []budget.Rung, eta int, maximize []bool, halving b
 	}
 }
 
-// View returns the history as the method of one part of the space sees it, with the
-// points of the trials there.
-func (h *History) View(part string, cube *space.Cube, points [][]float64) *History {
-	view := *h
-	view.Cube, view.Points, view.Taken = cube, points, nil
-	view.part, view.Partial = part, true
-	return &view
-}
-
 // Create adds a trial that starts at the slot and returns its number.
 func (h *History) Create(p Proposal, at Slot) int {
 	key := p.Configuration.Key()
 	h.Trials = append(h.Trials, Record{
 		Params: json.RawMessage(key), Origin: p.Origin, Bracket: at.Bracket, Start: at.Rung, Rung: at.Rung, Status: Out,
-		Draw: p.Draw, Parts: p.Parts, RetryOf: p.RetryOf,
+		Draw: p.Draw, RetryOf: p.RetryOf,
 	})
 	h.Points = append(h.Points, h.Cube.Encode(p.Configuration))
 	h.Taken[key] = true
@@ -219,9 +203,6 @@ func (h *History) First(number int) (rung int, score float64) {
 // Draw is what the proposer noted of the trial's draw, nil if nothing.
 func (h *History) Draw(number int) *Draw {
 	d := h.Trials[number].Draw
-	if h.Partial {
-		d = h.Trials[number].Parts[h.part].Draw
-	}
 	if d != nil && len(d.Point) != len(h.Cube.Dimensions()) {
 		return nil // a damaged snapshot's
 	}
@@ -229,12 +210,7 @@ func (h *History) Draw(number int) *Draw {
 }
 
 // Origin is where the trial's configuration came from.
-func (h *History) Origin(number int) string {
-	if h.Partial {
-		return h.Trials[number].Parts[h.part].Origin
-	}
-	return h.Trials[number].Origin
-}
+func (h *History) Origin(number int) string { return h.Trials[number].Origin }
 
 // rank takes the outcome into the rankings that the trial is in now.
 func (h *History) rank(t *Record, e Entry) {

@@ -9,14 +9,6 @@ type Proposal struct {
 	Reason        string
 	RetryOf       *int  // the failed trial that is tried again with it; nil: none
 	Draw          *Draw // what the proposer needs to see again, if anything
-	// Parts has origin and draw of each group, if there are several.
-	Parts map[string]Share
-}
-
-// Share is what a part's method has to find again in a record.
-type Share struct {
-	Origin string `json:"origin"`
-	Draw   *Draw  `json:"draw,omitempty"`
 }
 
 // Slot is a place on the ladder for a new trial.

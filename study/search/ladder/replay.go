@@ -34,7 +34,7 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 	if !t.drawn(len(s.Parameters)) {
 		return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
 	}
-	h.Create(Proposal{Configuration: configuration, Origin: t.Origin, Draw: t.Draw, Parts: t.Parts, RetryOf: t.RetryOf}, Slot{t.Bracket, t.Start, t.Parent != nil})
+	h.Create(Proposal{Configuration: configuration, Origin: t.Origin, Draw: t.Draw, RetryOf: t.RetryOf}, Slot{t.Bracket, t.Start, t.Parent != nil})
 	if t.Parent != nil {
 		h.Adopt(number, *t.Parent)
 	}
@@ -69,15 +69,7 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 // drawn reports whether the record's draws can be of a space of n parameters.
 func (t *Record) drawn(n int) bool {
 	outside := func(u float64) bool { return !(u >= 0 && u <= 1) }
-	if t.Draw != nil && (len(t.Draw.Point) != n || slices.ContainsFunc(t.Draw.Point, outside)) {
-		return false
-	}
-	for _, one := range t.Parts {
-		if one.Draw != nil && (len(one.Draw.Point) > n || slices.ContainsFunc(one.Draw.Point, outside)) {
-			return false
-		}
-	}
-	return true
+	return t.Draw == nil || len(t.Draw.Point) == n && !slices.ContainsFunc(t.Draw.Point, outside)
 }
 
 // replayReports puts a recorded trial's intermediate values back.

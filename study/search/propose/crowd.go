@@ -12,13 +12,9 @@ import (
 const crowdDistance = 0.01
 
 // Fresh returns the configuration at the masked, allowed point, unless it was
-// tried before or is a near-duplicate of a pending trial. Where the history has
-// a part of the space only, it is neither.
+// tried before or is a near-duplicate of a pending trial.
 func Fresh(h *ladder.History, point []float64) (space.Configuration, bool) {
 	configuration := h.Cube.Decode(point)
-	if h.Partial {
-		return configuration, true // the whole decides
-	}
 	if h.Taken[configuration.Key()] {
 		return configuration, false
 	}

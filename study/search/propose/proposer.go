@@ -24,8 +24,6 @@ const (
 	OriginModel  = "model"
 	OriginGrid   = "grid"
 	OriginSobol  = "sobol"
-	// The groups of a space got their shares from different places.
-	OriginGroups = "groups"
 	// A user asked for the configuration.
 	OriginEnqueued = "enqueued"
 	// It comes from results that were measured elsewhere.

@@ -280,7 +280,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 func describe(out io.Writer, kept string, view protocol.StudyView) {
 	name := format.Plain(view.Name) + kept
 	top := view.Rungs[len(view.Rungs)-1].Budget
-	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Methods(), view.Definition.Search.Promotion.OrDefault(),
+	fmt.Fprintf(out, "Study %s: %s, promotion: %s, %s up to %s, seed %d\n", name, view.Definition.Search.Method, view.Definition.Search.Promotion.OrDefault(),
 		format.Count(len(view.Rungs), "rung"), format.Budget(top), view.Definition.Search.Seed)
 }
 

@@ -90,7 +90,7 @@ func (p pacing) known(ctx context.Context, flags *term.Flags) (budget.Pace, erro
 
 // PrintPlan prints what a study is expected to do.
 func PrintPlan(out io.Writer, def definition.Definition, plan budget.Plan) error {
-	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", format.Plain(def.Name), def.Search.Methods(), def.Search.Promotion, format.Count(len(plan.Stages), "rung"))
+	fmt.Fprintf(out, "%s: %s search, promotion: %s, %s\n", format.Plain(def.Name), def.Search.Method, def.Search.Promotion, format.Count(len(plan.Stages), "rung"))
 	if def.Directory != "" {
 		fmt.Fprintf(out, "Runs %q in %s\n", def.Programs(), filepath.Clean(def.Directory))
 	}
