@@ -82,8 +82,62 @@ func TestTheWinnerComesWithItsDeployment(t *testing.T) {
 	if len(architectures) != 1 {
 		t.Errorf("one model is the architectures %v", architectures)
 	}
+	folder := filepath.Join(t.TempDir(), "deployment")
+	said := here.must("study", "deployments", s.name, "--output", folder)
+	checkSaved(t, folder, said, answer.Deployments[0], "")
 	if text := here.must("study", "deployments", s.name, "--trial", "0"); !strings.Contains(text, "raspberry-pi-4") || !strings.Contains(text, "J/SAMPLE") {
 		t.Errorf("the deployments are\n%s", text)
+	}
+}
+
+// checkSaved looks at the folder that was saved for the deployment, with the trained model.
+func checkSaved(t *testing.T, folder, said string, want deployment.Deployment, trained string) {
+	t.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range entries {
+		content, err := os.ReadFile(filepath.Join(folder, one.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[one.Name()] = string(content)
+	}
+	model, has := files["model.onnx"]
+	if has != (trained != "") || model != trained || strings.Contains(said, "logged no trained model") == has {
+		t.Errorf("a model of %d bytes was saved, want %d; it says %s", len(model), len(trained), said)
+	}
+	if files["infer.py"] != want.Code || !strings.Contains(files["README.md"], want.Device) || !strings.Contains(files["README.md"], "accuracy 0.") {
+		t.Errorf("the program is\n%s\nand the README\n%s", files["infer.py"], files["README.md"])
+	}
+}
+
+// TestTheTrainedModelIsSaved has a script log what it trained, of more than other files may
+// have: the winner's comes back with the program for the device that is asked for.
+func TestTheTrainedModelIsSaved(t *testing.T) {
+	t.Parallel()
+	here := newSite(t)
+	here.worker("--slots", "1")
+	s := newDeployedStudy(t, "trained", "../inference_emu/emulator/testdata/cnn.onnx", "raspberry-pi-3b-plus, raspberry-pi-4")
+	weights := strings.Repeat("weights!", 9<<17)
+	path := filepath.Join(filepath.Dir(s.file), "trained.onnx")
+	if err := os.WriteFile(path, []byte(weights), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.rewrite("environment: {", "environment: {TRAINED: "+path+", ")
+	here.must("study", "create", s.file)
+	here.must("study", "watch", s.name)
+	answer := read[protocol.Recommendation](t, here.must("study", "recommend", s.name, "--json"))
+	folder := filepath.Join(t.TempDir(), "deployment")
+	said := here.must("study", "deployments", s.name, "--output", folder, "--device", "raspberry-pi-4")
+	checkSaved(t, folder, said, answer.Deployments[1], weights)
+	if refused := here.cli("study", "deployments", s.name, "--output", folder+"-2", "--device", "a-toaster"); refused.code == 0 || !strings.Contains(refused.stderr, "there is one for raspberry-pi-3b-plus, raspberry-pi-4") {
+		t.Errorf("of an unknown device it says %s", refused.stderr)
+	}
+	if refused := here.cli("study", "deployments", s.name, "--output", folder); refused.code == 0 || !strings.Contains(refused.stderr, "name a new folder") {
+		t.Errorf("over a folder that is there it says %s", refused.stderr)
 	}
 }
 

@@ -212,7 +212,7 @@ func TestTheTutorialsOnPyTorchAndTheRaspberryPi(t *testing.T) {
 		t.Skip("this PyTorch exports ONNX with onnxscript, which is not installed")
 	}
 	said := follow(t, withPyTorch(t, os.Getenv("TANDEM_EXAMPLE_PYTHON")), "tutorials/pytorch.md", "tutorials/raspberry-pi.md")
-	for _, wanted := range []string{"Recommended: trial", "raspberry-pi-4", "clothes.onnx", "(estimate)"} {
+	for _, wanted := range []string{"Recommended: trial", "raspberry-pi-4", "clothes has infer.py and README.md for raspberry-pi-4, and model.onnx", "of study clothes-on-a-pi", "(estimate)"} {
 		if !strings.Contains(said, wanted) {
 			t.Errorf("it does not say %q", wanted)
 		}

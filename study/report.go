@@ -196,8 +196,12 @@ func (s *leases) KeepSamples(ctx context.Context, id trial.ID, samples trial.Sam
 	return s.sessions.Commit(ctx, tx, nil)
 }
 
-// mostOfStudy is how many bytes the files that a study's trials log have together.
-const mostOfStudy = 1 << 30
+// The files that a study's trials log have at most so many bytes together, their models
+// aside.
+const (
+	mostOfStudy  = 1 << 30
+	mostOfModels = 8 << 30
+)
 
 // LogArtifact keeps a file of the trial under its lease, an artifact that the caller sent.
 // The same one again changes nothing; another under its name replaces it.
@@ -226,17 +230,22 @@ func (s *leases) LogArtifact(ctx context.Context, id trial.ID, log protocol.Arti
 	t, fresh, err := t.WithArtifact(trial.Artifact{
 		Name: log.Name, Epoch: t.LastEpoch, Rung: t.Rung, LeaseEpoch: t.LeaseEpoch, SHA256: log.Artifact, Bytes: log.Bytes, At: tx.Now,
 	})
-	total := int64(0)
+	total, most := int64(0), int64(mostOfStudy)
+	if log.Name == trial.Model {
+		most = mostOfModels
+	}
 	for _, one := range r.Trials {
 		if one.Number == t.Number {
 			one = t
 		}
 		for _, logged := range one.Logged {
-			total += logged.Bytes
+			if (logged.Name == trial.Model) == (log.Name == trial.Model) {
+				total += logged.Bytes
+			}
 		}
 	}
-	if err == nil && fresh && total > mostOfStudy {
-		err = problem.New(problem.Invalid, "the artifacts of study %s would have %d bytes together, and may have %d: log smaller ones, or fewer", r.Study.Definition.Name, total, mostOfStudy)
+	if err == nil && fresh && total > most {
+		err = problem.New(problem.Invalid, "the artifacts of study %s would have %d bytes together, and may have %d: log smaller ones, or fewer", r.Study.Definition.Name, total, most)
 	}
 	if err != nil || !fresh {
 		tx.Abandon()

@@ -19,7 +19,19 @@ const (
 	// MostArtifacts is how many a trial has, and mostLogged how many bytes together.
 	MostArtifacts = 32
 	mostLogged    = 32 << 20
+	// Model is the name of the trained model, in ONNX, of LargestModel bytes at most. It
+	// does not count among the others.
+	Model        = "model.onnx"
+	LargestModel = 128 << 20
 )
+
+// LargestNamed is the most bytes of a file with the name.
+func LargestNamed(name string) int64 {
+	if name == Model {
+		return LargestModel
+	}
+	return LargestArtifact
+}
 
 // Artifact is a file that a trial's script logged, such as a picture.
 type Artifact struct {
@@ -69,8 +81,8 @@ func CheckArtifact(name string, bytes int64) error {
 	if !artifactName.MatchString(name) {
 		faults = append(faults, problem.Field{Path: "name", Value: name, Message: "must have 1 to 100 letters, digits, _, - or ., and no . at its start: name it like confusion.png"})
 	}
-	if bytes < 0 || bytes > LargestArtifact {
-		faults = append(faults, problem.Field{Path: "bytes", Value: bytes, Message: fmt.Sprintf("must be at most %d: make it smaller, or save it with the checkpoint", LargestArtifact)})
+	if most := LargestNamed(name); bytes < 0 || bytes > most {
+		faults = append(faults, problem.Field{Path: "bytes", Value: bytes, Message: fmt.Sprintf("must be at most %d: make it smaller, or save it with the checkpoint", most)})
 	}
 	if len(faults) > 0 {
 		return problem.WithFields("the artifact is not valid", faults)
@@ -86,9 +98,9 @@ func (t Trial) WithArtifact(a Artifact) (Trial, bool, error) {
 	if has && t.Logged[at].SHA256 == a.SHA256 {
 		return t, false, nil
 	}
-	total := a.Bytes
-	for i, one := range t.Logged {
-		if !has || i != at {
+	total := int64(0)
+	for i, one := range append(slices.Clone(t.Logged), a) {
+		if one.Name != Model && (!has || i != at) {
 			total += one.Bytes
 		}
 	}

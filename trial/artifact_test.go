@@ -30,4 +30,12 @@ func TestTheArtifactsOfATrialAreBoundedTogether(t *testing.T) {
 	if err := add("e", 1); err != nil || of.Logged[1].Name != "b" || of.Logged[4].Name != "e" {
 		t.Errorf("%+v: %v", of.Logged, err)
 	}
+	if err := add(trial.Model, trial.LargestModel); err != nil {
+		t.Errorf("the trained model: %v", err)
+	}
+	for name, most := range map[string]int64{trial.Model: trial.LargestModel, "other.onnx": trial.LargestArtifact} {
+		if trial.CheckArtifact(name, most) != nil || trial.CheckArtifact(name, most+1) == nil {
+			t.Errorf("%s may have another size than %d", name, most)
+		}
+	}
 }

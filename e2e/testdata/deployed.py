@@ -10,6 +10,8 @@ def main() -> None:
         trial.save_model(os.environ["MODEL"])
         for epoch in trial.epochs():
             trial.report(accuracy=(1 - (trial.params["x"] - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
+        if "TRAINED" in os.environ:
+            trial.log_model(os.environ["TRAINED"])
 
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ def train(trial: tandem.Trial, training: Split, validation: Split, save_model: b
         loss = train_one_epoch(model, optimizer, training, trial.params["batch_size"])
         trial.report(accuracy=accuracy(model, validation), loss=loss)
         trial.checkpoint(save)
+    if save_model:
+        trial.log_model(model, validation.images[:1])
 
 
 def lenet5(channels: int, dropout: float) -> nn.Module:

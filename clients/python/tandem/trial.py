@@ -249,6 +249,14 @@ class Trial:
             content = Path(content).read_bytes()
         self._link.log_artifact(name, content)
 
+    def log_model(self, model: Model, sample_input: Any = None) -> None:
+        """Keep the trained model with the trial as ``model.onnx``, for ``tandem study deployments --output``.
+
+        The arguments are those of :meth:`save_model`. Call it after the last epoch of a run; a later run of the trial
+        replaces it. A model has up to 128 MiB, those of a study 8 GiB together.
+        """
+        self.log_artifact("model.onnx", to_onnx(model, sample_input))
+
     def should_stop(self) -> bool:
         """Whether no further epoch is wanted in this run: budget reached, pause or stop.
 

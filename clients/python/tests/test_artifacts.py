@@ -23,7 +23,13 @@ def test_a_worker_gets_the_file(start_agent: Any, monkeypatch: pytest.MonkeyPatc
     trial.log_artifact("confusion.png", plot)
     trial.log_artifact("a b", str(plot))
     trial.log_artifact("notes.txt", b"plain")
-    assert agent.artifacts == {"confusion.png": b"a picture", "a%20b": b"a picture", "notes.txt": b"plain"}
+    trial.log_model(b"trained")
+    assert agent.artifacts == {
+        "confusion.png": b"a picture",
+        "a%20b": b"a picture",
+        "notes.txt": b"plain",
+        "model.onnx": b"trained",
+    }
 
 
 def test_an_older_worker_is_said_to_be_one(

@@ -23,13 +23,13 @@ func (c *Checkpoint) Log(ctx context.Context, name string, from io.Reader) error
 	if len(c.Lease.Recipients) > 0 { // no byte of it leaves this machine
 		return problem.New(problem.Invalid, "study %s is encrypted and keeps no artifacts, which the server could read: save the file with the checkpoint", c.Lease.Study)
 	}
-	content, err := io.ReadAll(io.LimitReader(from, trial.LargestArtifact+1))
+	content, err := io.ReadAll(io.LimitReader(from, trial.LargestNamed(name)+1))
 	if tooLarge := new(http.MaxBytesError); err != nil && !errors.As(err, &tooLarge) {
 		return problem.New(problem.Invalid, "read the artifact: %w", err)
 	}
 	size := int64(len(content))
 	if err != nil {
-		size = trial.LargestArtifact + 1
+		size = trial.LargestNamed(name) + 1
 	}
 	if err := trial.CheckArtifact(name, size); err != nil {
 		return err

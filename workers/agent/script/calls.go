@@ -28,7 +28,7 @@ func (h handler) routes() http.Handler {
 	mux.HandleFunc("PUT /v1/model", h.answerUpTo(largestModel, func(request *http.Request) (any, error) {
 		return struct{}{}, h.calls.Model(request.Body)
 	}))
-	mux.HandleFunc("PUT /v1/artifacts/{name}", h.answerUpTo(trial.LargestArtifact, func(request *http.Request) (any, error) {
+	mux.HandleFunc("PUT /v1/artifacts/{name}", h.answerUpTo(trial.LargestModel, func(request *http.Request) (any, error) {
 		return struct{}{}, h.calls.Artifact(request.PathValue("name"), request.Body)
 	}))
 	mux.HandleFunc("/", h.answer(func(request *http.Request) (any, error) {

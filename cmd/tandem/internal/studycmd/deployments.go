@@ -16,6 +16,7 @@ import (
 
 func deploymentsCommand(flags *term.Flags) *cobra.Command {
 	number := -1
+	var saved savedDeployment
 	command := onStudy(flags, &cobra.Command{
 		Use:   "deployments STUDY",
 		Short: "Say how to run a trial's model on the study's devices",
@@ -23,10 +24,15 @@ func deploymentsCommand(flags *term.Flags) *cobra.Command {
 the study's devices, and what an inference then takes, with a band around every
 estimate. Without --trial it is the trial that the study recommends.
 
+With --output it makes a folder for the device: model.onnx, the trained model, if
+the script logged it (trial.log_model); infer.py, a program that runs it so; and
+README.md, which says what was measured.
+
 The script has to save its model (trial.save_model), and the study file to have
 an inference section; docs/edge.md says more.`,
 		Example: `  tandem study deployments lenet-fashion-mnist
-  tandem study deployments lenet-fashion-mnist --trial 7 --json`,
+  tandem study deployments lenet-fashion-mnist --trial 7 --json
+  tandem study deployments lenet-fashion-mnist --device raspberry-pi-4 --output deployment`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		if number < 0 {
 			answer, err := client.Recommendation(ctx, study)
@@ -42,9 +48,14 @@ an inference section; docs/edge.md says more.`,
 		if err != nil {
 			return err
 		}
+		if saved.folder != "" {
+			return saved.write(ctx, client, trialName{study, number}, answer, out)
+		}
 		return term.PrintAnswer(out, flags.JSON, answer, printDeployments)
 	})
 	command.Flags().IntVar(&number, "trial", -1, "number of the trial (default: the one that the study recommends)")
+	command.Flags().StringVarP(&saved.folder, "output", "o", "", "new folder for the model, a program that runs it, and what was measured")
+	command.Flags().StringVar(&saved.device, "device", "", "with --output: for which device (default: the first on which the model runs)")
 	return command
 }
 
