@@ -26,8 +26,6 @@ type Settings struct {
 	// Share is which part of the runs may be exploration, beyond one run of each
 	// backend; 0.2 by default.
 	Share float64
-	// Window is how many runs of each backend are learned from; 1000 by default.
-	Window int
 }
 
 // Chooser learns from runs and chooses backends. It is not for several
@@ -36,9 +34,9 @@ type Chooser struct {
 	settings  Settings
 	profiles  []Profile
 	encoder   encoder
-	predictor *ridge
-	runs      []int // of each backend
-	learned   int
+	rows      []Row
+	predictor *ridge // nil when there are rows that it has not learned
+	runs      []int  // of each backend
 	explored  int
 }
 
@@ -50,9 +48,6 @@ func New(profiles []Profile, settings Settings) (*Chooser, error) {
 	if settings.Share == 0 {
 		settings.Share = 0.2
 	}
-	if settings.Window == 0 {
-		settings.Window = 1000
-	}
 	switch settings.Exploration {
 	case "":
 		settings.Exploration = Greedy
@@ -60,48 +55,27 @@ func New(profiles []Profile, settings Settings) (*Chooser, error) {
 	default:
 		return nil, problem.New(problem.Invalid, "there is no exploration %q; there are %s and %s", settings.Exploration, Greedy, Optimism)
 	}
-	if !(settings.Share > 0 && settings.Share <= 1) || settings.Window < 1 {
-		return nil, problem.New(problem.Invalid, "the share of exploration is %v (0 to 1 is possible), the window %d (1 and more)", settings.Share, settings.Window)
+	if !(settings.Share > 0 && settings.Share <= 1) {
+		return nil, problem.New(problem.Invalid, "the share of exploration is %v; 0 to 1 is possible", settings.Share)
 	}
-	c := &Chooser{settings: settings, profiles: profiles, encoder: encoder{profiles}, runs: make([]int, len(profiles))}
-	shape := Shape{Backends: len(profiles), Condition: c.encoder.condition(), Window: settings.Window}
-	for m := range measures {
-		shape.Logarithmic = append(shape.Logarithmic, m.logarithmic())
-	}
-	c.predictor = newRidge(shape)
-	return c, nil
+	return &Chooser{settings: settings, profiles: profiles, encoder: encoder{profiles}, runs: make([]int, len(profiles))}, nil
 }
 
-// Learn takes in runs, the oldest first. The first call learns its runs together,
-// later ones each run as it came.
+// Learn takes in runs, the oldest first.
 func (c *Chooser) Learn(runs ...Run) error {
-	rows := make([]Row, 0, len(runs))
 	for i, run := range runs {
 		row, err := c.row(run)
 		if err != nil {
 			return fmt.Errorf("run %d: %w", i+1, err)
 		}
-		rows = append(rows, row)
-	}
-	if c.learned == 0 {
-		c.predictor.Fit(rows)
-	} else {
-		for _, row := range rows {
-			c.predictor.Learn(row)
+		c.rows = append(c.rows, row)
+		c.runs[row.Backend]++
+		if run.Explored {
+			c.explored++
 		}
 	}
-	for i, row := range rows {
-		c.count(runs[i], row)
-	}
+	c.predictor = nil
 	return nil
-}
-
-func (c *Chooser) count(run Run, row Row) {
-	c.runs[row.Backend]++
-	c.learned++
-	if run.Explored {
-		c.explored++
-	}
 }
 
 func (c *Chooser) row(run Run) (Row, error) {
@@ -140,6 +114,14 @@ func (p prediction) values(profile Profile, steps func(Measure) float64) Values 
 }
 
 func (c *Chooser) predict(model Model, request Request) []prediction {
+	if c.predictor == nil {
+		shape := Shape{Backends: len(c.profiles), Condition: c.encoder.condition()}
+		for m := range measures {
+			shape.Logarithmic = append(shape.Logarithmic, m.logarithmic())
+		}
+		c.predictor = &ridge{shape: shape}
+		c.predictor.Fit(c.rows)
+	}
 	list := make([]prediction, len(c.profiles))
 	for b := range c.profiles {
 		mean, deviation := c.predictor.Predict(c.encoder.encode(model, request, b))
@@ -169,7 +151,7 @@ func (c *Chooser) Choose(model Model, request Request, wishes Wishes) (Choice, e
 			return Choice{}, problem.WithFields("the question cannot be answered", []problem.Field{{Path: one.path, Message: one.message}})
 		}
 	}
-	if c.learned == 0 && c.settings.Exploration == Greedy {
+	if len(c.rows) == 0 && c.settings.Exploration == Greedy {
 		return Choice{}, problem.New(problem.Invalid, "there are no runs to learn from: give runs of the backends, or choose an exploration, which tries them one after the other")
 	}
 	predictions := c.predict(model, request)
@@ -177,7 +159,7 @@ func (c *Chooser) Choose(model Model, request Request, wishes Wishes) (Choice, e
 	for b, profile := range c.profiles {
 		option := newOption(profile, model, request, predictions[b])
 		option.Runs = c.runs[b]
-		option.rule(profile, model, wishes, c.learned > 0)
+		option.rule(profile, model, wishes, len(c.rows) > 0)
 		choice.Options = append(choice.Options, option)
 	}
 	choice.Chosen = c.best(choice.Options)
@@ -222,7 +204,7 @@ type question struct {
 // explore is what exploration would choose, or -1 when it is not its turn. What
 // the predicted means rule out is not explored.
 func (c *Chooser) explore(q question, choice Choice, predictions []prediction) int {
-	budget := float64(len(c.profiles)) + c.settings.Share*float64(c.learned)
+	budget := float64(len(c.profiles)) + c.settings.Share*float64(len(c.rows))
 	if c.settings.Exploration == Greedy || float64(c.explored) >= budget {
 		return -1
 	}

@@ -1,6 +1,9 @@
 package backend
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Row is a run as the predictor sees it.
 type Row struct {
@@ -20,50 +23,24 @@ type Shape struct {
 	Condition int
 	// Logarithmic says of each target whether it is the logarithm of what counts.
 	Logarithmic []bool
-	// Window is how many runs of each backend are kept.
-	Window int
 }
 
-// memory keeps the newest runs of each backend. Older ones are forgotten
-// because machines, runtimes and loads change; that is counted for each backend
-// alone, so that one that is not chosen for long is not forgotten.
-type memory struct {
-	window int
-	rows   []Row
-}
+// window is how many runs of each backend are learned from.
+const window = 1000
 
-func (m *memory) add(row Row) {
-	count, oldest := 0, -1
-	for i, one := range m.rows {
-		if one.Backend == row.Backend {
-			count++
-			if oldest < 0 {
-				oldest = i
-			}
+// newest are the last runs of each backend. Older ones are forgotten because
+// machines, runtimes and loads change.
+func newest(rows []Row) []Row {
+	var kept []Row
+	counts := map[int]int{}
+	for _, row := range slices.Backward(rows) {
+		if counts[row.Backend]++; counts[row.Backend] <= window {
+			kept = append(kept, row)
 		}
 	}
-	if m.window > 0 && count >= m.window {
-		m.rows = append(m.rows[:oldest], m.rows[oldest+1:]...)
-	}
-	m.rows = append(m.rows, row)
+	slices.Reverse(kept)
+	return kept
 }
-
-func (m *memory) fill(rows []Row) {
-	m.rows = nil
-	kept := map[int]int{}
-	for i := len(rows) - 1; i >= 0; i-- {
-		if kept[rows[i].Backend]++; m.window == 0 || kept[rows[i].Backend] <= m.window {
-			m.rows = append(m.rows, rows[i])
-		}
-	}
-	for i, j := 0, len(m.rows)-1; i < j; i, j = i+1, j-1 {
-		m.rows[i], m.rows[j] = m.rows[j], m.rows[i]
-	}
-}
-
-// due says whether a model that takes long to fit is fitted again: with every
-// run at first, then each time the runs have grown by a part in eight.
-func due(fitted, now int) bool { return now-fitted > fitted/8 }
 
 // nothing is a prediction without any run.
 func nothing(outputs int) (mean, deviation []float64) {

@@ -10,13 +10,9 @@ import (
 // for each backend those that are its own, which a prior keeps small until its
 // runs say otherwise.
 type ridge struct {
-	shape  Shape
-	memory memory
-	fitted int // runs at the last fit
-	stale  bool
-	seen   int
-	scale  scale
-	fits   []*posterior // by target; several may share one factor
+	shape Shape
+	scale scale
+	fits  []*posterior // by target; several may share one factor
 }
 
 // checked is the number of runs, drawn evenly, that the noise is found from:
@@ -33,31 +29,9 @@ type posterior struct {
 	noise   float64 // variance
 }
 
-func newRidge(shape Shape) *ridge {
-	return &ridge{shape: shape, memory: memory{window: shape.Window}}
-}
-
-// Fit forgets everything and learns these runs, the oldest first.
-func (r *ridge) Fit(rows []Row) {
-	r.memory.fill(rows)
-	r.seen, r.fitted, r.stale = len(rows), 0, len(rows) > 0
-}
-
-// Learn takes in one more run.
-func (r *ridge) Learn(row Row) {
-	r.memory.add(row)
-	r.seen++
-	if due(r.fitted, r.seen) {
-		r.stale = true
-	}
-}
-
 // Predict gives for each target the expected value and its standard deviation for a
 // new run; NaN for targets that no run has had.
 func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
-	if r.stale {
-		r.refit()
-	}
 	mean, deviation = nothing(len(r.shape.Logarithmic))
 	if len(r.fits) == 0 {
 		return mean, deviation
@@ -86,12 +60,17 @@ func (r *ridge) expand(features []float64) []float64 {
 	return x
 }
 
-func (r *ridge) refit() {
-	r.fitted, r.stale = r.seen, false
-	r.scale = newScale(r.memory.rows, r.shape)
-	inputs := make([][]float64, len(r.memory.rows))
-	targets := make([][]float64, len(r.memory.rows))
-	for i, row := range r.memory.rows {
+// Fit forgets everything and learns these runs, the oldest first.
+func (r *ridge) Fit(rows []Row) {
+	rows = newest(rows)
+	r.fits = nil
+	if len(rows) == 0 {
+		return
+	}
+	r.scale = newScale(rows, r.shape)
+	inputs := make([][]float64, len(rows))
+	targets := make([][]float64, len(rows))
+	for i, row := range rows {
 		inputs[i], targets[i] = r.expand(row.Features), r.scale.target(row.Targets)
 	}
 	outputs := len(r.shape.Logarithmic)

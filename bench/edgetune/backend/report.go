@@ -113,32 +113,30 @@ func upgrade(results []result, seeds int) error {
 		return err
 	}
 	newer.profiles = older.profiles // the same backends, with new versions on them
-	fmt.Println("| window | MAPE of latency on the new runtimes: before > after 30 runs > after 140 runs | of energy |")
-	fmt.Println("|---|---|---|")
-	for _, window := range []int{1000, 40} {
-		stages := make([][3][2]float64, seeds)
-		for seed := range seeds {
-			if stages[seed], err = upgraded(older, newer, backend.Settings{Window: window}, uint64(seed)); err != nil {
-				return err
-			}
+	fmt.Println("| MAPE of latency on the new runtimes: before > after 30 runs > after 140 runs | of energy |")
+	fmt.Println("|---|---|")
+	stages := make([][3][2]float64, seeds)
+	for seed := range seeds {
+		if stages[seed], err = upgraded(older, newer, uint64(seed)); err != nil {
+			return err
 		}
-		fmt.Printf("| %d |", window)
-		for i := range 2 {
-			for stage := range 3 {
-				if stage > 0 {
-					fmt.Print(" >")
-				}
-				fmt.Print(" ", spread(stages, func(s [3][2]float64) float64 { return s[stage][i] }))
-			}
-			fmt.Print(" |")
-		}
-		fmt.Println()
 	}
+	for i := range 2 {
+		fmt.Print("|")
+		for stage := range 3 {
+			if stage > 0 {
+				fmt.Print(" >")
+			}
+			fmt.Print(" ", spread(stages, func(s [3][2]float64) float64 { return s[stage][i] }))
+		}
+		fmt.Print(" ")
+	}
+	fmt.Println("|")
 	return nil
 }
 
-func upgraded(older, newer *task, settings backend.Settings, seed uint64) (stages [3][2]float64, err error) {
-	chooser, err := backend.New(older.profiles, settings)
+func upgraded(older, newer *task, seed uint64) (stages [3][2]float64, err error) {
+	chooser, err := backend.New(older.profiles, backend.Settings{})
 	if err != nil {
 		return stages, err
 	}

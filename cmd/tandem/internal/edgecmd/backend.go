@@ -25,7 +25,6 @@ type backendFlags struct {
 	rate, batch, inferences float64
 	pattern                 string
 	explore                 string
-	window                  int
 	json                    bool
 }
 
@@ -60,7 +59,7 @@ unless a file describes others. docs/edge.md has the formats.`,
 	f.StringVar(&flags.model, "model", "", "ONNX file, or JSON file with the features of the model; - is JSON from standard input")
 	f.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that an ONNX file leaves open, as `name=size`")
 	f.Float64Var(&flags.accuracy, "accuracy", 0, "accuracy of a model that is given as ONNX, 0 to 1; 0 when not known")
-	f.StringVar(&flags.runs, "runs", "", "JSON lines of runs to learn from, the oldest first")
+	f.StringVar(&flags.runs, "runs", "", "JSON lines of runs to learn from, the oldest first; of each backend the last 1,000 count")
 	f.StringVar(&flags.backends, "backends", "", "YAML or JSON file of backends (default: B1 to B4 of DOPE-ML)")
 	f.StringSliceVar(&flags.priorities, "priority", []string{"latency=1"}, "weights of latency, accuracy, energy and cost: latency=2,energy=1")
 	f.StringSliceVar(&flags.limits, "limit", nil, "what must hold: latency_ms<=50, energy<=0.5 (joules an inference), accuracy>=0.7, cost<=0.001 (an inference)")
@@ -69,7 +68,6 @@ unless a file describes others. docs/edge.md has the formats.`,
 	f.Float64Var(&flags.inferences, "inferences", 0, "inferences in a burst; 0 when not known")
 	f.StringVar(&flags.pattern, "pattern", string(backend.Periodic), "how requests come: periodic, event (independently) or bursty")
 	f.StringVar(&flags.explore, "explore", string(backend.Greedy), "how to learn about other backends: none or optimism")
-	f.IntVar(&flags.window, "window", 1000, "how many of the newest runs of each backend to learn from")
 	f.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	return command
 }
@@ -92,7 +90,7 @@ func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	chooser, err := backend.New(profiles, backend.Settings{Exploration: backend.Exploration(f.explore), Window: f.window})
+	chooser, err := backend.New(profiles, backend.Settings{Exploration: backend.Exploration(f.explore)})
 	if err != nil {
 		return term.Misuse("%w", err)
 	}
