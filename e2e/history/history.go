@@ -117,7 +117,7 @@ func Read(export io.Reader) (Books, error) {
 // Invariant names a rule that every run keeps.
 type Invariant string
 
-// The invariants, with the numbers they have in docs/reliability.md. That a
+// The invariants, to which docs/reliability.md leads. That a
 // harness leaves no goroutine, descriptor or file behind (I10) is the harness's
 // own to check.
 const (
