@@ -3,9 +3,11 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,7 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
+	"filippo.io/age/armor"
+
 	"github.com/tandem-tune/tandem/e2e/launch"
+	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/trial"
@@ -72,6 +78,7 @@ type keeper struct {
 	policy, owner  string
 	amd            *evidencetest.AMD
 	process        *launch.Process
+	scratches      []string
 }
 
 const guestPolicy = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "none", "releases": {"per_hour": 500, "total": 500},
@@ -129,7 +136,7 @@ func (k *keeper) start(t *testing.T) {
 }
 
 // machine is a confidential machine with a worker. Its processor answers at a socket.
-func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, more ...string) *launch.Process {
+func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, environment ...string) *launch.Process {
 	t.Helper()
 	fake, err := inFake()
 	if err != nil {
@@ -139,6 +146,7 @@ func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, mo
 	if err != nil {
 		t.Skip("there is no folder in memory")
 	}
+	k.scratches = append(k.scratches, folder)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	socket := filepath.Join(folder, "processor")
 	listener, err := net.Listen("unix", socket)
@@ -156,8 +164,8 @@ func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, mo
 		}
 	}()
 	line := slices.Concat([]string{"worker", "--probe", "never", "--scratch", filepath.Join(folder, "scratch"), "--drain", "5s", "--name", name, "--confidential", "auto",
-		"--broker", "http://" + k.listen, "--broker-token", filepath.Join(k.folder, "broker", "token"), "--policy", k.policy}, opened(t), more)
-	worker, err := launch.Start(fake, append(k.at.environment(), "TANDEM_FAKE_ENCLAVE="+socket), line...)
+		"--broker", "http://" + k.listen, "--broker-token", filepath.Join(k.folder, "broker", "token"), "--policy", k.policy}, opened(t))
+	worker, err := launch.Start(fake, slices.Concat(k.at.environment(), environment, []string{"TANDEM_FAKE_ENCLAVE=" + socket}), line...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +192,15 @@ func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
 		return len(waits) == 1 && strings.Contains(waits[0].Reason, "tandem worker --confidential auto --policy "+k.policy)
 	})
 	first, second := k.machine(t, "first", evidencetest.Guest{}), k.machine(t, "second", evidencetest.Guest{})
+	secret := secretOf(t, key)
+	onDisk := watched(t, secret, append([]string{filepath.Dir(s.file)}, k.scratches...)...)
+	if err := os.Remove(key); err != nil { // the broker has it
+		t.Fatal(err)
+	}
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	if lies := onDisk(); len(lies) > 0 {
+		t.Errorf("the key lies in %v", lies)
+	}
 	if p := found.Study.Progress; p.Created != 9 || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] != 2 || len(s.entries("restored")) == 0 {
 		t.Errorf("the study ended with %+v after %d restored checkpoints\n%s\n%s", p, len(s.entries("restored")), first.Output(), second.Output())
 	}
@@ -199,9 +215,8 @@ func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
 	if heard, kept := at.found(t); len(heard)+len(kept) > 0 || at.encrypted == 0 {
 		t.Errorf("the server heard %v, and keeps %v, with %d encrypted files", heard, kept, at.encrypted)
 	}
-	secret, err := os.ReadFile(key)
-	if _, after, _ := bytes.Cut(secret, []byte("AGE-SECRET-KEY-")); err != nil || bytes.Contains(at.heard.Bytes(), bytes.TrimSpace(after)) {
-		t.Errorf("the key crossed the server: %v", err)
+	if bytes.Contains(at.heard.Bytes(), []byte(secret)) {
+		t.Error("the key crossed the server")
 	}
 	k.audited(t, s, first, second)
 
@@ -228,16 +243,93 @@ func (k *keeper) audited(t *testing.T, s study, machines ...*launch.Process) {
 		leased += strings.Count(one.Output(), "msg=leased")
 	}
 	lines := strings.Split(strings.TrimSpace(cli(t, nil, "keys", "audit", "--data", filepath.Join(k.folder, "broker")).stdout), "\n")[1:]
-	if released := len(slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "TEST released") })); released != leased || leased < 9 {
+	released := len(slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, "TEST released") }))
+	if released != leased || leased < 9 {
 		t.Errorf("%d releases for %d leases:\n%s", released, leased, strings.Join(lines, "\n"))
 	}
+	_, public, _ := strings.Cut(k.process.Output(), "its signatures: ")
+	public, _, _ = strings.Cut(public, "\n")
+	kept := filepath.Join(t.TempDir(), "study.json")
+	k.at.must("study", "export", s.name, "--format", "json", "--output", kept)
+	listed := k.at.must("study", "attestations", s.name, "--verify", public)
+	offline := cli(t, []string{"TANDEM_SERVER=http://127.0.0.1:1"}, "study", "attestations", s.name, "--verify", public, "--export", kept)
+	if offline.code != 0 || offline.stdout != listed || strings.Count(listed, "TEST") < 9 || strings.Contains(listed, "WRONG") {
+		t.Errorf("attestations are\n%s\nand offline, with %d,\n%s%s", listed, offline.code, offline.stdout, offline.stderr)
+	}
+	text, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "ed25519:" + base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for name, one := range map[string]struct{ key, from, to, say string }{
+		"another broker":  {key: other, say: "is not the broker's"},
+		"a word less":     {public, `"attestation":"`, `"attestations":"`, "no broker's word"},
+		"another lease":   {public, `"lease_epoch":1,`, `"lease_epoch":7,`, "the key was released for"},
+		"another machine": {public, `"worker":"first-`, `"worker":"third-`, "the key was released for"},
+	} {
+		if err := os.WriteFile(kept, bytes.ReplaceAll(text, []byte(one.from), []byte(one.to)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := cli(t, nil, "study", "attestations", s.name, "--verify", one.key, "--export", kept); got.code != 1 || !strings.Contains(got.stderr, one.say) {
+			t.Errorf("%s: %d, %s", name, got.code, got.stderr)
+		}
+	}
+}
+
+// watched looks for the text in the files below the folders until the test ends.
+func watched(t *testing.T, text string, folders ...string) (found func() []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan []string)
+	go func() {
+		looked, lies := 0, []string(nil)
+		for ctx.Err() == nil {
+			for _, folder := range folders {
+				_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error { // they come and go
+					if err != nil || !entry.Type().IsRegular() {
+						return nil
+					}
+					looked++
+					if content, err := os.ReadFile(path); err == nil && bytes.Contains(content, []byte(text)) {
+						lies = append(lies, path)
+					}
+					return nil
+				})
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if looked == 0 {
+			lies = append(lies, "nothing: there was no file to look at")
+		}
+		ended <- lies
+	}()
+	return func() []string {
+		cancel()
+		return <-ended
+	}
+}
+
+// secretOf is the key in the file.
+func secretOf(t *testing.T, key string) string {
+	t.Helper()
+	text, err := os.ReadFile(key)
+	_, secret, found := strings.Cut(string(text), "AGE-SECRET-KEY-")
+	if err != nil || !found {
+		t.Fatalf("there is no key in %s: %v", key, err)
+	}
+	return strings.TrimSpace(secret)
 }
 
 // TestMachinesThatAreRefusedGiveTrialsBack: a machine of another image, and one whose broker
 // is away, run nothing, fail nothing, and do not ask again and again.
 func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
 	t.Parallel()
-	s, at := newSealed(t, "refused", "epochs, epochs: {min: 2, max: 2}, eta: 3", 2), newTap(t)
+	s, at := newSealed(t, "refused", "epochs, epochs: {min: 2, max: 2}, eta: 3", 3), newTap(t, "--lease-seconds", "4", "--heartbeat-seconds", "1")
+	script := filepath.Join(filepath.Dir(s.file), "train.py")
+	failing := strings.Replace(sealedScript, "for epoch in trial.epochs():", "if trial.number == 1:\n    raise SystemExit(WEIGHTS)\nfor epoch in trial.epochs():", 1)
+	if err := os.WriteFile(script, []byte(failing), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	key := s.encrypted(t, at)
 	k := s.confidential(t, at, key, ", log: tail-on-failure")
 	k.start(t)
@@ -260,12 +352,38 @@ func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
 	if asked := strings.Count(other.Output(), "msg=leased"); asked > 12 {
 		t.Errorf("it asked %d times", asked)
 	}
+	doomed := k.machine(t, "doomed", evidencetest.Guest{}, "TANDEM_FAILPOINTS="+string(failpoint.AgentReporting)+"=kill", "TANDEM_FAILPOINTS_FIRED="+filepath.Join(t.TempDir(), "fired"))
+	until(t, "the end of a worker that has the key", doomed.Ended)
 	k.process.Kill()
 	k.machine(t, "good", evidencetest.Guest{})
 	reason("did not answer")
 	k.start(t)
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
-	if p := found.Study.Progress; p.Trials[trial.Completed] != 2 || p.Trials[trial.Failed] > 0 {
+	if p := found.Study.Progress; p.Trials[trial.Completed] != 2 || p.Trials[trial.Failed] != 1 {
 		t.Errorf("the study ended with %+v", p)
+	}
+	if heard, kept := at.found(t); len(heard)+len(kept) > 0 {
+		t.Errorf("the server heard %v, and keeps %v", heard, kept)
+	}
+	file, err := os.Open(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	identities, err := age.ParseIdentities(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const end = "-----END AGE ENCRYPTED FILE-----\n"
+	first, second, _ := strings.Cut(at.must("study", "log", s.name, "1"), end) // it was tried again
+	if !strings.Contains(second, end) {
+		t.Errorf("of the second failure there is %q", second)
+	}
+	tail, err := age.Decrypt(armor.NewReader(strings.NewReader(first+end)), identities...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(tail); err != nil || strings.TrimSpace(string(text)) != strings.Join(canaries, "") {
+		t.Errorf("the end of the failure's output is %q, %v", text, err)
 	}
 }

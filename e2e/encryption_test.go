@@ -103,9 +103,9 @@ type tap struct {
 }
 
 // newTap listens between the clients and the server.
-func newTap(t *testing.T) *tap {
+func newTap(t *testing.T, args ...string) *tap {
 	t.Helper()
-	at := newSite(t)
+	at := newSite(t, args...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/sealed"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/confidential/broker"
@@ -40,6 +41,8 @@ type Options struct {
 	Authorities *x509.CertPool
 	// Collateral goes with each report.
 	Collateral map[string]evidence.Document
+	// Metrics are all that studies may declare; none: what they like.
+	Metrics map[string]definition.Told
 	// Trusted are recipients besides that may read what is encrypted here.
 	Trusted []string
 	// Root is where the kernel's files are.
@@ -101,6 +104,11 @@ func (e *Enclave) Refuses(lease protocol.Lease) string {
 		return "it has --confidential and so runs confidential studies only: start another worker for this one"
 	case lease.Confidential.Policy != e.options.Policy:
 		return fmt.Sprintf("its broker releases keys by the policy %s, not %s", e.options.Policy, lease.Confidential.Policy)
+	}
+	for name, told := range lease.Confidential.Metrics {
+		if allowed, has := e.options.Metrics[name]; len(e.options.Metrics) > 0 && (!has || allowed != told) {
+			return fmt.Sprintf("its owner does not let the metric %s be told as %v:%v:%v (--allow-metric)", name, told.Low, told.High, told.Round)
+		}
 	}
 	return ""
 }

@@ -166,6 +166,16 @@ func TestOnlyItsOwnStudiesAreRun(t *testing.T) {
 	if s.Refuses(s.lease) != "" || !strings.Contains(s.Refuses(plain), "confidential studies only") || !strings.Contains(s.Refuses(other), "not another") {
 		t.Errorf("%q, %q, %q", s.Refuses(s.lease), s.Refuses(plain), s.Refuses(other))
 	}
+	s.lease.Confidential.Metrics = map[string]definition.Told{"accuracy": {High: 1, Round: 0.001}}
+	for say, metrics := range map[string]map[string]definition.Told{
+		"":                      {"accuracy": {High: 1, Round: 0.001}, "loss": {High: 9, Round: 1}},
+		"accuracy be told as 0": {"accuracy": {High: 1, Round: 0.01}},
+		"--allow-metric":        {"loss": {High: 9, Round: 1}},
+	} {
+		if s.options.Metrics = metrics; (s.Refuses(s.lease) == "") != (say == "") || !strings.Contains(s.Refuses(s.lease), say) {
+			t.Errorf("allowed are %v: %q", metrics, s.Refuses(s.lease))
+		}
+	}
 	var none *Enclave
 	held := &sealed.Keys{}
 	if keys, _, err := none.Keys(t.Context(), "w", plain, held); keys != held || err != nil || none.Refuses(plain) != "" || none.Claim() != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/confidential/enclave"
 	"github.com/tandem-tune/tandem/workers/confidential/evidence"
@@ -19,7 +20,7 @@ import (
 // confidential are the flags of a worker in a confidential machine.
 type confidential struct {
 	mode, broker, tokenFile, ca, policy string
-	collateral, chains                  map[string]string
+	collateral, chains, metrics         map[string]string
 }
 
 func (c *confidential) add(command *cobra.Command) {
@@ -29,8 +30,22 @@ func (c *confidential) add(command *cobra.Command) {
 	flags.StringVar(&c.tokenFile, "broker-token", "", "file with the broker's token")
 	flags.StringVar(&c.ca, "broker-ca", "", "PEM file of the authority of the broker's certificate (default: those of the system)")
 	flags.StringVar(&c.policy, "policy", "", "id of the broker's policy, as confidential.policy of studies has it")
+	flags.StringToStringVar(&c.metrics, "allow-metric", nil, "metric that studies may declare, NAME=LOW:HIGH:ROUND (repeatable; default: all)")
 	flags.StringToStringVar(&c.collateral, "collateral", nil, "files of collateral for the reports, each NAME=FILE, as for 'tandem policy evidence'")
 	flags.StringToStringVar(&c.chains, "chain", nil, "files of its signers' certificates as PEM, each NAME=FILE; TDX only")
+}
+
+// allowed are the metrics that studies may declare.
+func (c *confidential) allowed() (map[string]definition.Told, error) {
+	list := make(map[string]definition.Told, len(c.metrics))
+	for name, text := range c.metrics {
+		var one definition.Told
+		if n, err := fmt.Sscanf(text, "%g:%g:%g", &one.Low, &one.High, &one.Round); n != 3 || err != nil {
+			return nil, term.Misuse("--allow-metric %s=%s must be NAME=LOW:HIGH:ROUND, such as accuracy=0:1:0.001", name, text)
+		}
+		list[name] = one
+	}
+	return list, nil
 }
 
 // most bounds each file that is read.
@@ -51,11 +66,18 @@ func (c *confidential) open(made *agent.Options, o *Options, logger *slog.Logger
 	case o.Sandbox == SandboxMode(sandbox.Off):
 		return term.Misuse("--confidential needs the sandbox: leave --sandbox off out")
 	}
+	metrics, err := c.allowed()
+	if err != nil {
+		return err
+	}
+	if len(metrics) == 0 || len(o.commands) == 0 {
+		logger.Warn("the study server chooses what runs here and which metrics are told: name yours with --allow-command, --allow-directory and --allow-metric, or trust it")
+	}
 	made.Scratch = cmp.Or(made.Scratch, enclave.Scratch())
 	if err := enclave.Harden("/", made.Scratch); err != nil {
 		return err
 	}
-	options := enclave.Options{Broker: c.broker, Policy: c.policy, Trusted: o.recipients, Root: "/", Logger: logger, Collateral: map[string]evidence.Document{}}
+	options := enclave.Options{Broker: c.broker, Policy: c.policy, Metrics: metrics, Trusted: o.recipients, Root: "/", Logger: logger, Collateral: map[string]evidence.Document{}}
 	token, err := term.ReadBounded(c.tokenFile, nil, most)
 	if err != nil {
 		return fmt.Errorf("--broker-token: %w", err)
