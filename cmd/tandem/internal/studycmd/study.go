@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/attestcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -32,7 +33,7 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	flags.Add(command)
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
-		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestationsCommand(&flags), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), tagCommand(&flags), noteCommand(&flags), linkCommand(&flags), shareCommand(&flags), hooksCommand(&flags),
+		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags, completeStudies(&flags.Server, 1)), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), tagCommand(&flags), noteCommand(&flags), linkCommand(&flags), shareCommand(&flags), hooksCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), extendCommand(&flags), retryCommand(&flags), deleteCommand(&flags),
 	)
 	return command

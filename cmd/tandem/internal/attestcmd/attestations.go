@@ -1,4 +1,5 @@
-package studycmd
+// Package attestcmd is "tandem study attestations": it checks what a broker signed.
+package attestcmd
 
 import (
 	"crypto/ed25519"
@@ -43,7 +44,8 @@ type attested struct {
 	token string
 }
 
-func attestationsCommand(flags *term.Flags) *cobra.Command {
+// Command is "tandem study attestations"; complete offers names of studies.
+func Command(flags *term.Flags, complete cobra.CompletionFunc) *cobra.Command {
 	var key, file string
 	command := &cobra.Command{
 		Use:   "attestations STUDY",
@@ -54,7 +56,7 @@ With --export no server is asked. It ends with 1 if something is wrong.`,
 		Example: `  tandem study attestations scans --verify ed25519:Fh0...
   tandem study attestations scans --verify ed25519:Fh0... --export study.json`,
 		Args:              term.Arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: completeStudies(&flags.Server, 1),
+		ValidArgsFunction: complete,
 		RunE: func(command *cobra.Command, args []string) error {
 			public, err := policy.ReadSigner(key)
 			if err != nil {
