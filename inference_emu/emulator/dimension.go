@@ -1,10 +1,10 @@
 package emulator
 
 import (
-	"encoding/binary"
 	"slices"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // declared is an input or output as the file declares it, with the names of its
@@ -107,13 +107,13 @@ func (d *declared) readTensor(tensor []byte) {
 // field is one of a protocol buffer message: a number, or a content that is a text
 // or a message.
 type field struct {
-	number  uint64
+	number  protowire.Number
 	value   uint64
 	content []byte
 }
 
 // inside visits the fields of one number.
-func inside(content []byte, wanted uint64, visit func(field)) {
+func inside(content []byte, wanted protowire.Number, visit func(field)) {
 	visitFields(content, func(f field) {
 		if f.number == wanted {
 			visit(f)
@@ -125,37 +125,26 @@ func inside(content []byte, wanted uint64, visit func(field)) {
 // It ends where the bytes make no sense.
 func visitFields(content []byte, visit func(field)) {
 	for len(content) > 0 {
-		key, n := binary.Uvarint(content)
-		if n <= 0 {
+		number, kind, n := protowire.ConsumeTag(content)
+		if n < 0 {
 			return
 		}
 		content = content[n:]
-		skip := uint64(0)
-		switch key & 7 {
-		case 0:
-			value, n := binary.Uvarint(content)
-			if n <= 0 {
-				return
-			}
-			visit(field{number: key >> 3, value: value})
-			skip = uint64(n)
-		case 1:
-			skip = 8
-		case 5:
-			skip = 4
-		case 2:
-			length, n := binary.Uvarint(content)
-			if n <= 0 || length > uint64(len(content)-n) {
-				return
-			}
-			skip = uint64(n) + length
-			visit(field{number: key >> 3, content: content[n:skip]})
+		f := field{number: number}
+		switch kind {
+		case protowire.VarintType:
+			f.value, n = protowire.ConsumeVarint(content)
+		case protowire.BytesType:
+			f.content, n = protowire.ConsumeBytes(content)
 		default:
+			n = protowire.ConsumeFieldValue(number, kind, content)
+		}
+		if n < 0 {
 			return
 		}
-		if skip > uint64(len(content)) {
-			return
+		if kind == protowire.VarintType || kind == protowire.BytesType {
+			visit(f)
 		}
-		content = content[skip:]
+		content = content[n:]
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -49,8 +48,7 @@ func batchOf(configuration space.Configuration) int64 {
 // architecturesOf finds what decides the architecture. Where the study tells parameters
 // of the model from others (kind: model), these do. Where it does not, or where
 // trials contradict that, all do but those in which two trials differ that train
-// the same model; and where trials contradict that, too (a parameter may change the
-// model together with another one only), as many of the latter as settle it.
+// the same model.
 func architecturesOf(of space.Space, trials []trial.Trial) architectures {
 	var all, declared []string
 	for _, p := range of.Parameters {
@@ -65,30 +63,7 @@ func architecturesOf(of space.Space, trials []trial.Trial) architectures {
 			return d
 		}
 	}
-	c := valueTableOf(all, met)
-	var left []string
-	all = slices.DeleteFunc(all, func(name string) bool {
-		nothing := c.changesNothing(name)
-		if nothing {
-			left = append(left, name)
-		}
-		return nothing
-	})
-	groups, conflicts, _ := c.split(make([]int, len(met)), "")
-	for _, name := range all {
-		groups, conflicts, _ = c.split(groups, name)
-	}
-	for conflicts > 0 && len(left) > 0 {
-		place, least := 0, math.MaxInt
-		for at, name := range left {
-			if _, some, known := c.split(groups, name); some+known < least { // of which each trial has a value of its own settles all, and says nothing
-				place, least = at, some+known
-			}
-		}
-		groups, conflicts, _ = c.split(groups, left[place])
-		all, left = append(all, left[place]), slices.Delete(left, place, place+1)
-	}
-	return tableOf(all, met)
+	return tableOf(slices.DeleteFunc(all, func(name string) bool { return changesNothing(name, met) }), met)
 }
 
 // modelled are the trials whose script has said what they train.
@@ -101,65 +76,18 @@ func modelled(trials []trial.Trial) (met []trial.Trial) {
 	return met
 }
 
-// valueTable is trials' values of each parameter, and what they train, as numbers: of
-// thousands of trials many sets of parameters are looked at while a study waits.
-type valueTable struct {
-	trains []int
-	values map[string][]int
-}
-
-func valueTableOf(names []string, met []trial.Trial) valueTable {
-	count := func(text func(trial.Trial) string) []int {
-		numbers, list := map[string]int{}, make([]int, len(met))
-		for i, t := range met {
-			value := text(t)
-			number, known := numbers[value]
-			if !known {
-				number = len(numbers)
-				numbers[value] = number
-			}
-			list[i] = number
-		}
-		return list
-	}
-	c := valueTable{count(func(t trial.Trial) string { return t.Inference.Architecture }), map[string][]int{"": make([]int, len(met))}}
-	for _, name := range names {
-		c.values[name] = count(func(t trial.Trial) string { return valuesOf([]string{name}, t.Configuration) })
-	}
-	return c
-}
-
 // changesNothing reports whether two trials differ in the parameter that train the
 // same model.
-func (c valueTable) changesNothing(name string) bool {
-	met := map[int]int{}
-	for i, value := range c.values[name] {
-		if other, known := met[c.trains[i]]; known && other != value {
+func changesNothing(name string, met []trial.Trial) bool {
+	values := map[string]string{}
+	for _, t := range met {
+		value := valuesOf([]string{name}, t.Configuration)
+		if other, known := values[t.Inference.Architecture]; known && other != value {
 			return true
 		}
-		met[c.trains[i]] = value
+		values[t.Inference.Architecture] = value
 	}
 	return false
-}
-
-// split splits groups of trials further by a parameter: into how many, and how many
-// trials do not train what the one before them in their group does.
-func (c valueTable) split(groups []int, name string) (finer []int, conflicts, known int) {
-	numbers, last := map[[2]int]int{}, []int{}
-	finer = make([]int, len(groups))
-	for i, group := range groups {
-		key := [2]int{group, c.values[name][i]}
-		number, met := numbers[key]
-		switch {
-		case !met:
-			number = len(last)
-			numbers[key], last = number, append(last, 0)
-		case last[number] != c.trains[i]:
-			conflicts++
-		}
-		finer[i], last[number] = number, c.trains[i]
-	}
-	return finer, conflicts, len(last)
 }
 
 func tableOf(deciding []string, met []trial.Trial) architectures {
@@ -194,7 +122,7 @@ func (d architectures) architecture(configuration space.Configuration) (key, how
 		return "", "no script has said yet what it trains: call trial.save_model"
 	}
 	if d.conflicts > 0 {
-		return "", "trials with the same parameters train different models"
+		return "", "trials train different models, and no parameters say which (kind: model tells them from others)"
 	}
 	key, known := d.known[valuesOf(d.deciding, configuration)]
 	switch {
