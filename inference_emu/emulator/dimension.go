@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
-	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 )
 
 // declared is an input or output as the file declares it, with the names of its
@@ -46,18 +47,18 @@ const (
 // for, as old files list their weights, are no inputs.
 func declarations(model []byte) (inputs, outputs []declared) {
 	weights := map[string]bool{}
-	visitFields(model, func(f field) {
-		if f.number != modelGraph {
+	document.Visit(model, func(f document.Field) {
+		if f.Number != modelGraph {
 			return
 		}
-		visitFields(f.content, func(f field) {
+		document.Visit(f.Content, func(f document.Field) {
 			switch {
-			case f.number == graphInput && len(inputs) < maxDeclared:
-				inputs = append(inputs, declaration(f.content))
-			case f.number == graphOutput && len(outputs) < maxDeclared:
-				outputs = append(outputs, declaration(f.content))
-			case f.number == graphInitializer:
-				inside(f.content, initializerName, func(f field) { weights[string(f.content)] = true })
+			case f.Number == graphInput && len(inputs) < maxDeclared:
+				inputs = append(inputs, declaration(f.Content))
+			case f.Number == graphOutput && len(outputs) < maxDeclared:
+				outputs = append(outputs, declaration(f.Content))
+			case f.Number == graphInitializer:
+				inside(f.Content, initializerName, func(f document.Field) { weights[string(f.Content)] = true })
 			}
 		})
 	})
@@ -66,13 +67,13 @@ func declarations(model []byte) (inputs, outputs []declared) {
 
 func declaration(value []byte) declared {
 	var d declared
-	inside(value, valueName, func(f field) { d.tensor.Name = string(f.content) })
-	inside(value, valueType, func(f field) {
-		visitFields(f.content, func(f field) {
-			switch f.number {
+	inside(value, valueName, func(f document.Field) { d.tensor.Name = string(f.Content) })
+	inside(value, valueType, func(f document.Field) {
+		document.Visit(f.Content, func(f document.Field) {
+			switch f.Number {
 			case typeTensor:
 				d.tensor.OrtValueType = onnxruntime.ONNXTypeTensor
-				d.readTensor(f.content)
+				d.readTensor(f.Content)
 			case typeSequence:
 				d.tensor.OrtValueType = onnxruntime.ONNXTypeSequence
 			case typeMap:
@@ -86,15 +87,15 @@ func declaration(value []byte) declared {
 // readTensor reads the type of the elements, whose numbers are those of the
 // library, and the shape.
 func (d *declared) readTensor(tensor []byte) {
-	visitFields(tensor, func(f field) {
-		switch f.number {
+	document.Visit(tensor, func(f document.Field) {
+		switch f.Number {
 		case tensorElement:
-			d.tensor.DataType = onnxruntime.TensorElementDataType(int32(f.value))
+			d.tensor.DataType = onnxruntime.TensorElementDataType(int32(f.Value))
 		case tensorShape:
-			inside(f.content, shapeDimension, func(f field) {
+			inside(f.Content, shapeDimension, func(f document.Field) {
 				size, name := int64(-1), ""
-				inside(f.content, dimensionSize, func(f field) { size = int64(f.value) })
-				inside(f.content, dimensionName, func(f field) { name = string(f.content[:min(len(f.content), maxDimensionName)]) })
+				inside(f.Content, dimensionSize, func(f document.Field) { size = int64(f.Value) })
+				inside(f.Content, dimensionName, func(f document.Field) { name = string(f.Content[:min(len(f.Content), maxDimensionName)]) })
 				if len(d.dimensions) < maxDimensions {
 					d.tensor.Dimensions = append(d.tensor.Dimensions, size)
 					d.dimensions = append(d.dimensions, name)
@@ -104,47 +105,11 @@ func (d *declared) readTensor(tensor []byte) {
 	})
 }
 
-// field is one of a protocol buffer message: a number, or a content that is a text
-// or a message.
-type field struct {
-	number  protowire.Number
-	value   uint64
-	content []byte
-}
-
 // inside visits the fields of one number.
-func inside(content []byte, wanted protowire.Number, visit func(field)) {
-	visitFields(content, func(f field) {
-		if f.number == wanted {
+func inside(content []byte, wanted int, visit func(document.Field)) {
+	document.Visit(content, func(f document.Field) {
+		if f.Number == wanted {
 			visit(f)
 		}
 	})
-}
-
-// visitFields visits the fields of a message that have whole numbers or contents.
-// It ends where the bytes make no sense.
-func visitFields(content []byte, visit func(field)) {
-	for len(content) > 0 {
-		number, kind, n := protowire.ConsumeTag(content)
-		if n < 0 {
-			return
-		}
-		content = content[n:]
-		f := field{number: number}
-		switch kind {
-		case protowire.VarintType:
-			f.value, n = protowire.ConsumeVarint(content)
-		case protowire.BytesType:
-			f.content, n = protowire.ConsumeBytes(content)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, content)
-		}
-		if n < 0 {
-			return
-		}
-		if kind == protowire.VarintType || kind == protowire.BytesType {
-			visit(f)
-		}
-		content = content[n:]
-	}
 }

@@ -48,6 +48,22 @@ func fields(message []byte, visit func(field) error) error {
 	return nil
 }
 
+// Field is one of a message: a number, or a content that is a text or a message.
+type Field struct {
+	Number  int
+	Value   uint64
+	Content []byte
+}
+
+// Visit calls visit for each field of a message, in order. It ends where the bytes
+// make no sense.
+func Visit(message []byte, visit func(Field)) {
+	_ = fields(message, func(f field) error {
+		visit(Field{int(f.number), f.bits, f.bytes})
+		return nil
+	})
+}
+
 func malformed(at, code int) error {
 	return problem.New(problem.Invalid, "this is not an ONNX file, or only a part of one: byte %d of a message: %w", at, protowire.ParseError(code))
 }
