@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import metrics as values
+from . import ranks
 from .assignment import CONTINUE, Assignment, Budget, Directive, Outcome
 from .errors import ConflictError, LeaseLost, NotFoundError, NotInTrial, UnavailableError, UnknownName
 from .transport import Body, Request, Transport, UnixConnection
@@ -99,6 +100,8 @@ def trials(
     of the trial has ended, as if the script had; the worker may then give the process another trial of
     the study, or the same one with a larger budget. Otherwise the loop ends: let the script end, too.
 
+    Processes that train a trial together, as torchrun starts them, get this one.
+
     In the loop a trial that is to be stopped raises nothing: :meth:`Trial.epochs` ends. What a trial
     changes in the process, such as random generators, stays for the next: set it in the loop.
     """
@@ -108,7 +111,7 @@ def trials(
     while True:
         trial._goes_on = True
         yield trial
-        if not isinstance(trial._link, SocketLink):
+        if not isinstance(trial._link, SocketLink) or ranks.processes() > 1:
             return
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # what comes later would be in the next trial's log
@@ -131,7 +134,8 @@ def _set_up(trial: Trial, apply_threads: Optional[bool]) -> Trial:
 def _from_worker(path: str) -> Trial:
     transport = Transport(f"the worker's socket {path}", lambda: UnixConnection(path))
     document = transport.send(Request("GET", "/v1/trial", "ask the worker for the trial"))
-    return Trial(Assignment.of(document, Path(document["checkpoint_dir"])), SocketLink(transport))
+    checkpoint = Path(document["checkpoint_dir"])
+    return Trial(Assignment.of(document, checkpoint), ranks.link(SocketLink(transport), checkpoint.parent))
 
 
 class SocketLink:
@@ -208,8 +212,13 @@ class AloneLink:
         pass
 
     def report(self, outcome: Outcome) -> Directive:
+        if ranks.rank() > 0:
+            return self._answer(outcome)
         shown = "  ".join(f"{name}={value:.6g}" for name, value in outcome.metrics.items())
         print(f"epoch {outcome.epoch}/{self._epochs}  {shown}  ({outcome.seconds:.1f} s)", flush=True)
+        return self._answer(outcome)
+
+    def _answer(self, outcome: Outcome) -> Directive:
         return Directive("finish", "budget reached") if outcome.epoch >= self._epochs else CONTINUE
 
     def publish(self, epoch: int) -> None:

@@ -13,10 +13,11 @@ _NUMERIC = ("torch", "numpy", "sklearn")
 class Threads:
     """Sets how many threads the libraries that this process has loaded use."""
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 1) -> None:
+        self._processes = processes
         self._done: tuple[Any, ...] = ()
         self.applied: Optional[int] = None
-        """The number in force; None as long as no library took one."""
+        """The number in force, of all processes of the trial here; None as long as no library took one."""
 
     def apply(self, wanted: Any) -> None:
         """Make it so many, unless that is done; anything but a whole number from 1 on is left alone.
@@ -24,6 +25,7 @@ class Threads:
         The variables are for processes started from now on: a library reads
         them when it is loaded. Loaded ones are told: PyTorch by its own
         function, OpenMP and BLAS by threadpoolctl, where that is installed.
+        Processes that train together divide them.
         """
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
             return
@@ -31,9 +33,10 @@ class Threads:
         if state == self._done:
             return
         self._done = state
+        each = max(1, wanted // self._processes)
         for name in _VARIABLES:
-            os.environ[name] = str(wanted)
-        pools, torch = _limit_pools(wanted), _limit_torch(wanted)
+            os.environ[name] = str(each)
+        pools, torch = _limit_pools(each), _limit_torch(each)
         if pools or torch:
             self.applied = wanted
 

@@ -16,6 +16,7 @@ from . import params as parameters
 from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link, Outcome
 from .errors import TrialStopped
 from .model import Model, to_onnx
+from .ranks import processes
 from .system import SystemValues
 from .threads import Threads
 
@@ -49,7 +50,8 @@ class Trial:
         self.apply_threads = True
         """Whether :meth:`epochs` sets the threads of the numeric libraries to ``cpu_threads`` of the system
         configuration. False in functions run by optimize, ask and tell."""
-        self._threads = Threads()
+        self._threads = Threads(processes("LOCAL_WORLD_SIZE"))
+        self._follows = getattr(link, "follows", False)  # another process of the trial talks to the worker
         self._goes_on = False  # the process may have other trials: a stop does not end it
         self._stopped = False  # a report was answered so
         self._looked = False  # whether the first report had the objectives
@@ -211,8 +213,8 @@ class Trial:
         epoch = epoch if epoch is not None else self._reported or self._epoch
         if epoch < 1:
             raise ValueError("there is nothing to keep yet: report an epoch before the checkpoint, or give epoch=")
-        if self._goes_on and self._directive.action == "stop":
-            return  # nobody wants it any more
+        if self._follows or (self._goes_on and self._directive.action == "stop"):
+            return  # nobody wants it, or not any more
         checkpoints.write(self._assignment.checkpoint_dir, save)
         self._link.publish(epoch)
 
@@ -234,7 +236,8 @@ class Trial:
         bytes or a path; ``sample_input`` is one batch as it takes it. Its weights are looked at by nobody: the worker
         reads the architecture in a sandbox, and the same one is never emulated twice. See docs/edge.md.
         """
-        self._link.save_model(to_onnx(model, sample_input))
+        if not self._follows:
+            self._link.save_model(to_onnx(model, sample_input))
 
     def log_artifact(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> None:
         """Keep a file with the trial, to be shown on its page and beside those of others: bytes, or the path of one.
@@ -243,8 +246,8 @@ class Trial:
         and WebP are shown as pictures, CSV as a table, txt, log, md, json and yaml as text; all others can be
         downloaded. A file replaces the one of the same name. A trial keeps 32 of up to 8 MiB, 32 MiB together.
         """
-        if self._goes_on and self._directive.action == "stop":
-            return  # nobody wants it any more
+        if self._follows or (self._goes_on and self._directive.action == "stop"):
+            return  # nobody wants it, or not any more
         if not isinstance(content, bytes):
             content = Path(content).read_bytes()
         self._link.log_artifact(name, content)
@@ -255,7 +258,8 @@ class Trial:
         The arguments are those of :meth:`save_model`. Call it after the last epoch of a run; a later run of the trial
         replaces it. A model has up to 128 MiB, those of a study 8 GiB together.
         """
-        self.log_artifact("model.onnx", to_onnx(model, sample_input))
+        if not self._follows:
+            self.log_artifact("model.onnx", to_onnx(model, sample_input))
 
     def should_stop(self) -> bool:
         """Whether no further epoch is wanted in this run: budget reached, pause or stop.

@@ -1,0 +1,130 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
+)
+
+// TestRanksTrainTogether has three processes train each trial, as torchrun starts them.
+// They wait for each other in every epoch, so that one which went on alone, or ended
+// earlier, would fail its trial. The trials are promoted, and some are stopped in the
+// middle. In one study all ranks report, in the other only the first.
+func TestRanksTrainTogether(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("testdata/ranks.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, variables := range map[string]string{"all-report": "ALL_REPORT: 1, ", "first-reports": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			here := newSite(t)
+			here.worker("--slots", "1")
+			s := newStudy(t, name, threeRungs, "0.02", 9)
+			if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), script, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.rewrite("environment: {", "environment: {"+variables)
+			here.must("study", "create", s.file)
+			found := read[result](t, here.must("study", "watch", s.name, "--json"))
+			if p := found.Study.Progress; found.Study.Status != protocol.StudyCompleted || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
+				t.Errorf("the study is %s with %+v; the first log is\n%s", found.Study.Status, p, here.must("study", "log", s.name, "0"))
+			}
+			wantTogether(t, s, found.Study.Progress.Epochs)
+		})
+	}
+}
+
+// TestRanksAreStoppedTogether ends a study while they train.
+func TestRanksAreStoppedTogether(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("testdata/ranks.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := newSite(t)
+	here.worker("--slots", "1")
+	s := newStudy(t, "stopped-ranks", "epochs, epochs: 1000", "0.05", 1)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here.must("study", "create", s.file)
+	until(t, "three epochs", func() bool { return len(s.entries("rank2")) > 3 })
+	here.must("study", "stop", s.name)
+	until(t, "the trial's end", func() bool { return here.books(s.name).Trials[0].State.Terminal() })
+	first := s.entries("rank0")
+	wantTogether(t, s, first[len(first)-1].epoch)
+}
+
+// TestExampleInTwoProcesses runs the example of DistributedDataParallel in small, with PyTorch's collective
+// operations. Debian's torchrun does not work with its Python, so that another program
+// starts the processes as it does.
+func TestExampleInTwoProcesses(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv("TANDEM_EXAMPLE_PYTHON")
+	if os.Getenv("TANDEM_EXAMPLE") != "lenet-fashion-mnist" || python == "" {
+		t.Skip("it needs PyTorch: scripts/setup-python did not find it (TANDEM_EXAMPLE, TANDEM_EXAMPLE_PYTHON)")
+	}
+	folder := t.TempDir() // the sandbox opens it
+	if err := os.CopyFS(folder, os.DirFS("../examples/lenet-fashion-mnist")); err != nil {
+		t.Fatal(err)
+	}
+	starter, err := os.ReadFile("testdata/ranks.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "ddp.yaml")
+	full, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := strings.NewReplacer(`[torchrun, --standalone, --nproc_per_node, "2", ddp.py]`, "[python3, ranks.py, ddp.py]", "max: 9", "max: 3", "trials: 12", "trials: 4").Replace(string(full)) +
+		"environment: {FASHION_MNIST_DIR: sample}\n"
+	for path, content := range map[string]string{file: small, filepath.Join(folder, "ranks.py"): string(starter)} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := cli(t, nil, "run", file, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--path", filepath.Dir(python), "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout)
+	if p := found.Study.Progress; p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
+		t.Errorf("the study ended with %+v\n%s", p, got.stderr)
+	}
+}
+
+// wantTogether checks that every rank has trained the same epochs, and that the first has
+// saved them.
+func wantTogether(t *testing.T, s study, epochs int) {
+	t.Helper()
+	trained := func(rank int) (list []string) {
+		for _, one := range s.entries(fmt.Sprint("rank", rank)) {
+			list = append(list, fmt.Sprint(one.number, one.rung, one.epoch))
+		}
+		return list
+	}
+	first := trained(0)
+	if len(first) != epochs {
+		t.Errorf("the first rank trained %d epochs, and the server has %d", len(first), epochs)
+	}
+	for rank := 1; rank < 3; rank++ {
+		if other := trained(rank); !slices.Equal(first, other) {
+			t.Errorf("rank 0 trained %v\nand rank %d %v", first, rank, other)
+		}
+		if saved := s.entries(fmt.Sprint("saved", rank)); len(saved) > 0 {
+			t.Errorf("rank %d saved %v", rank, saved)
+		}
+	}
+	if saved := s.entries("saved0"); len(saved) == 0 {
+		t.Error("nothing was saved")
+	}
+}
