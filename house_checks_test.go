@@ -2,6 +2,7 @@ package tandem_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,6 +103,26 @@ func TestTheGPUCheckSaysWhatItLeavesOut(t *testing.T) {
 	for _, step := range []string{"doctor", "share", "memory", "auto", "transformer", "known"} {
 		if !strings.Contains(string(report), "| "+step+" | the whole step | - | this check | skipped: no NVIDIA driver: ") {
 			t.Errorf("of %s it says:\n%s", step, report)
+		}
+	}
+}
+
+// TestNoReleaseHasAFakeProcessor: a worker that was built so believes to be in a
+// confidential machine.
+func TestNoReleaseHasAFakeProcessor(t *testing.T) {
+	for _, folder := range []string{"scripts", "deploy", "Makefile"} {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if strings.Contains(string(content), "fakeenclave") {
+				t.Errorf("%s builds with the tag fakeenclave, which is for tests", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -115,6 +115,7 @@ func (s study) confidential(t *testing.T, at *tap, key, more string) *keeper {
 	}
 	k.policy, k.owner = rules.ID(), signed.Signer
 	s.rewrite("objective:", "confidential: {policy: "+k.policy+", metrics: {accuracy: {low: 0, high: 1, round: 0.01}}"+more+"}\nobjective:")
+	s.rewrite("objective:", "epoch_timeout_seconds: 20\nobjective:") // less than a broker may be away
 	s.rewrite("system: off\n", "")
 	return k
 }
@@ -189,7 +190,7 @@ func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
 	at.must("study", "create", s.file)
 	until(t, "the reason why it waits", func() bool {
 		waits := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")).Waits
-		return len(waits) == 1 && strings.Contains(waits[0].Reason, "tandem worker --confidential auto --policy "+k.policy)
+		return len(waits) == 1 && strings.Contains(waits[0].Reason, "tandem worker --confidential auto --broker URL --policy "+k.policy)
 	})
 	first, second := k.machine(t, "first", evidencetest.Guest{}), k.machine(t, "second", evidencetest.Guest{})
 	secret := secretOf(t, key)

@@ -33,7 +33,7 @@ func TestConfidentialStudiesRunWhereTheirPolicyIs(t *testing.T) {
 				t.Errorf("%s has %+v", worker, lease)
 			}
 		}
-		if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "tandem worker --confidential auto --policy "+aPolicy) {
+		if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "tandem worker --confidential auto --broker URL --policy "+aPolicy) {
 			t.Errorf("it waits for %+v", waits)
 		}
 		if wanted, err := w.service.Wanted(w.ctx); err != nil || len(wanted.Studies) > 0 {
@@ -63,7 +63,31 @@ func TestConfidentialStudiesRunWhereTheirPolicyIs(t *testing.T) {
 		if err := rack.service.KeepSamples(rack.ctx, lease.Trial, trial.Samples{LeaseEpoch: lease.LeaseEpoch, Seconds: 1}); !problem.Is(err, problem.Invalid) {
 			t.Errorf("samples: %v", err)
 		}
-	})
+	})(t)
+}
+
+// A broker that is away is no worker's fault: none is excluded, and the study says it.
+func TestNoWorkerIsBlamedForABroker(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		made := w.create("objective:", "encryption: {recipients: ["+aRecipient+"]}\nconfidential: {policy: "+aPolicy+", metrics: {accuracy: {low: 0, high: 1, round: 0.01}}}\nobjective:")
+		rack := w.as(workerOf("rack"))
+		rack.registerConfidential("first", aPolicy)
+		rack.registerConfidential("second", aPolicy)
+		for range 3 {
+			for _, worker := range []string{"first", "second"} {
+				lease := rack.mustLease(worker)
+				if _, err := rack.service.Finish(rack.ctx, lease.Trial, protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: protocol.Interrupted, Reason: protocol.NoKey + "the broker did not answer"}); err != nil {
+					t.Fatal(err)
+				}
+				if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "worker "+worker+" gave trial 0 back: no key can be had now") {
+					t.Errorf("it waits for %+v", waits)
+				}
+			}
+		}
+		if one := w.trials(made.ID)[0]; one.Failures > 0 || len(one.FailedStarts) > 0 {
+			t.Errorf("the trial has %+v", one)
+		}
+	})(t)
 }
 
 func TestAConfidentialWorkerRunsNothingElse(t *testing.T) {
@@ -77,5 +101,5 @@ func TestAConfidentialWorkerRunsNothingElse(t *testing.T) {
 		if waits := w.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "without --identity or --confidential") {
 			t.Errorf("it waits for %+v", waits)
 		}
-	})
+	})(t)
 }

@@ -57,7 +57,7 @@ func TestEncryptedStudiesRunWhereTheirKeyIs(t *testing.T) {
 		if err := rack.service.CommitCheckpoint(rack.ctx, lease.Trial, protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Artifact: artifact, Bytes: 10}); err != nil {
 			t.Error(err)
 		}
-	})
+	})(t)
 }
 
 func TestAWorkerWithKeysRunsNothingInTheClear(t *testing.T) {
@@ -77,5 +77,5 @@ func TestAWorkerWithKeysRunsNothingInTheClear(t *testing.T) {
 		if err := rack.checkpoint(lease, 1); err != nil || len(lease.Recipients) > 0 {
 			t.Errorf("a study without encryption: %v, %v", lease.Recipients, err)
 		}
-	})
+	})(t)
 }

@@ -199,6 +199,7 @@ type FinishRequest struct {
 // is at fault: it could not begin the command at all, or a GPU of it is broken.
 const (
 	CannotRun = "this worker cannot run it: "
+	NoKey     = "no key can be had now: " // the broker's fault
 	GPUFailed = "a GPU of its worker failed"
 )
 

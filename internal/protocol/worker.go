@@ -1,5 +1,7 @@
 package protocol
 
+import "strings"
+
 // WorkerRegistration introduces a worker. The id is made by the worker and kept
 // for the life of its process: registering again with it is harmless.
 type WorkerRegistration struct {
@@ -28,6 +30,11 @@ type WorkerRegistration struct {
 	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
 	// Labels are those that its owner gave it, for studies that ask for some.
 	Labels map[string]string `json:"labels,omitempty" doc:"what its owner says of it, for resources.labels of studies: up to 32 names of up to 128 letters, digits and ._-/ with values of up to 63"`
+}
+
+// Unbegun reports whether a trial came back for that reason before it began.
+func Unbegun(reason string) bool {
+	return strings.HasPrefix(reason, CannotRun) || strings.HasPrefix(reason, NoKey)
 }
 
 // Claim is what a worker says of its confidential machine. It serves placement only.

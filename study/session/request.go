@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -216,7 +215,7 @@ func (r *Session) Obstacle() (one allocator.Waiting, own []protocol.Wait) {
 	if one.SharesGPUs {
 		one.Expected = r.firstSharer().String()
 	}
-	if len(r.Queue) > 0 && strings.HasPrefix(r.Trials[r.Queue[0]].Reason, protocol.CannotRun) {
+	if len(r.Queue) > 0 && protocol.Unbegun(r.Trials[r.Queue[0]].Reason) {
 		t := &r.Trials[r.Queue[0]]
 		one.Returned = &allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: trial.FirstLine(t.Reason)}
 	}

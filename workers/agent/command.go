@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/script"
+	"github.com/tandem-tune/tandem/workers/confidential/enclave"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
@@ -53,7 +54,7 @@ func (r starting) start() error {
 		err = r.lend(environment)
 	}
 	if err == nil {
-		err = r.prepare()
+		err = enclave.Hushed(r.lease, r.prepare())
 	}
 	if err == nil {
 		var own map[string]string
@@ -92,6 +93,7 @@ func (r starting) attested() (rules process.Rules, err error) {
 // lend gives the command the study's data sets, for as long as its process lives.
 func (r starting) lend(environment map[string]string) error {
 	loan, err := r.agent.shelf.With(r.keys).Lend(r.preparing, r.lease, r.stalled)
+	err = enclave.Hushed(r.lease, err)
 	if err != nil && (r.preparing.Err() != nil || problem.Is(err, problem.Exhausted)) {
 		return err // another time there may be room
 	}

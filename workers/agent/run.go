@@ -281,6 +281,9 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: err.Error()}, true
 	}
 	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: protocol.CannotRun + err.Error()}
+	if errors.As(err, new(enclave.Away)) {
+		request.Reason = protocol.NoKey + err.Error()
+	}
 	if errors.As(err, new(artifact.Unusable)) {
 		request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: err.Error(), Unusable: r.lease.Checkpoint.Artifact}
 	}

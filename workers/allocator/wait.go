@@ -96,7 +96,7 @@ func (p Placements) waitsForWorkers(one Waiting, members []pool.Member) []protoc
 // unopened says what a worker of those connected needs to run the study, or must not have.
 func (a Ask) unopened(connected int) string {
 	if a.Policy != "" {
-		return fmt.Sprintf("its key goes to confidential machines only, and none of the workers that suit it otherwise (%d) says that it is one of the policy %s: start one with 'tandem worker --confidential auto --policy %s --broker URL'", connected, a.Policy, a.Policy)
+		return fmt.Sprintf("its key goes to confidential machines only, and none of the workers that suit it otherwise (%d) is one by its policy: start one with 'tandem worker --confidential auto --broker URL --policy %s'", connected, a.Policy)
 	}
 	if len(a.Recipients) == 0 {
 		return fmt.Sprintf("all %d workers that suit it otherwise run encrypted studies only: start one without --identity or --confidential, or give the study encryption.recipients", connected)

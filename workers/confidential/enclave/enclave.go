@@ -113,6 +113,9 @@ func (e *Enclave) Refuses(lease protocol.Lease) string {
 	return ""
 }
 
+// Away is that the broker did not answer, which no machine is to blame for.
+type Away struct{ error }
+
 // patience is how long a broker may be away before the lease is given back.
 const patience = 30 * time.Second
 
@@ -143,7 +146,7 @@ func (e *Enclave) keys(ctx context.Context, worker string, lease protocol.Lease)
 	case ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	case asking.Err() != nil && last != nil:
-		return nil, "", fmt.Errorf("the broker %s did not answer for %v: %w", e.options.Broker, patience, last)
+		return nil, "", Away{fmt.Errorf("the broker %s did not answer for %v: %w", e.options.Broker, patience, last)}
 	case err != nil:
 		return nil, "", fmt.Errorf("the broker %s released no key: %w", e.options.Broker, err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -258,6 +261,17 @@ func TestNothingOfAScriptIsSaid(t *testing.T) {
 	}
 	if end := Quiet(protocol.Lease{}, protocol.FinishRequest{Reason: "said"}); end.Reason != "said" {
 		t.Error("a study that is not confidential is silent")
+	}
+}
+
+func TestNoFileOfTheDataIsNamed(t *testing.T) {
+	said := &fs.PathError{Op: "write", Path: "/dev/shm/tandem-memory-1/new-2/patient zero.csv", Err: syscall.ENOSPC}
+	err := Hushed(protocol.Lease{Confidential: &definition.Confidential{}}, fmt.Errorf(`the data set scans: unpack "patient zero.csv": %w`, said))
+	if !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "patient") || !strings.Contains(err.Error(), "scans") || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("got %v", err)
+	}
+	if err := Hushed(protocol.Lease{}, said); err != error(said) || Hushed(protocol.Lease{}, nil) != nil {
+		t.Errorf("got %v", err)
 	}
 }
 

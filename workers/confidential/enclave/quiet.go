@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -27,6 +28,26 @@ func Quiet(lease protocol.Lease, end protocol.FinishRequest) protocol.FinishRequ
 		reason = "metric_not_declared: the command failed after a report with a metric that is not in confidential.metrics"
 	}
 	return protocol.FinishRequest{Outcome: end.Outcome, Reason: reason}
+}
+
+// hushed is an error whose text is another.
+type hushed struct {
+	error
+	text string
+}
+
+func (h hushed) Error() string { return h.text }
+func (h hushed) Unwrap() error { return h.error }
+
+// named are names of files: what is quoted, and paths in memory.
+var named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|/dev/shm/[^:]*`)
+
+// Hushed is an error about a lease's data and checkpoint without the names of files there.
+func Hushed(lease protocol.Lease, err error) error {
+	if lease.Confidential == nil || err == nil {
+		return err
+	}
+	return hushed{err, named.ReplaceAllString(err.Error(), "a file")}
 }
 
 // Tail is the end of a failed script's output, if its study keeps that: only the study's

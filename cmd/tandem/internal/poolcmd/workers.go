@@ -92,6 +92,9 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		if len(worker.Labels) > 0 {
 			fmt.Fprintf(out, "\n%s has the labels %s\n", format.Plain(worker.Name), format.Plain(selector.Shown(worker.Labels)))
 		}
+		if claim := worker.Confidential; claim != nil {
+			fmt.Fprintf(out, "\n%s says that it is a confidential machine: %s\n", format.Plain(worker.Name), format.Plain(claim.String()))
+		}
 		if account := worker.Sprint; account != nil {
 			fmt.Fprintf(out, "\n%s has %.4g of %.4g J left for sprints, by its owner's estimate\n", format.Plain(worker.Name), account.Joules, account.Of)
 		}
