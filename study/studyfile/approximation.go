@@ -12,39 +12,33 @@ const mostDrop = 0.5
 // readPriority reads what has to do with other studies.
 func readPriority(s tree.Section, def *definition.Definition) {
 	s.Whole("priority", -1000, 1000, &def.Priority)
-	if n, at := s.Get("approximation"); n != nil {
-		if s, ok := s.Open(at, n, "metric_loss", "most_drop"); ok {
-			a := definition.Approximation{MostDrop: mostDrop}
-			s.Number("metric_loss", 1e-9, 1e9, &a.MetricLoss)
-			s.Number("most_drop", 0.01, 0.9, &a.MostDrop)
-			def.Approximation = &a
-			if def.Budget.Policy.Measured() {
-				s.Fault(at, n, "needs a budget of epochs and data: one of %s says itself how long a trial trains, whatever is left out", def.Budget.Policy)
-			}
+	if s, ok := s.Part("approximation", "metric_loss", "most_drop"); ok {
+		a := definition.Approximation{MostDrop: mostDrop}
+		s.Number("metric_loss", 1e-9, 1e9, &a.MetricLoss)
+		s.Number("most_drop", 0.01, 0.9, &a.MostDrop)
+		def.Approximation = &a
+		if def.Budget.Policy.Measured() {
+			s.Fault(s.Path, s.Node, "needs a budget of epochs and data: one of %s says itself how long a trial trains, whatever is left out", def.Budget.Policy)
 		}
 	}
-	if n, at := s.Get("response_seconds"); n != nil {
-		if s, ok := s.Open(at, n, "mean", "tail"); ok {
-			var r definition.ResponseSeconds
-			s.Number("mean", 0, year, &r.Mean)
-			s.Number("tail", 0, year, &r.Tail)
-			if r.Mean == 0 && r.Tail == 0 {
-				s.Fault(at, n, "needs mean or tail, in seconds above 0: how long a trial may take from when it could begin")
-			}
-			def.ResponseSeconds = &r
+	if s, ok := s.Part("response_seconds", "mean", "tail"); ok {
+		var r definition.ResponseSeconds
+		s.Number("mean", 0, year, &r.Mean)
+		s.Number("tail", 0, year, &r.Tail)
+		if r.Mean == 0 && r.Tail == 0 {
+			s.Fault(s.Path, s.Node, "needs mean or tail, in seconds above 0: how long a trial may take from when it could begin")
 		}
+		def.ResponseSeconds = &r
 	}
-	if n, at := s.Get("sprint"); n != nil {
-		if s, ok := s.Open(at, n, "after_seconds", "auto", "while_waiting"); ok {
-			var one definition.Sprint
-			s.Number("after_seconds", 0, year, &one.AfterSeconds)
-			s.Flag("auto", &one.Auto)
-			s.Flag("while_waiting", &one.WhileWaiting)
-			if one.Auto && one.AfterSeconds > 0 {
-				s.Fault(at, n, "has auto and after_seconds: with auto the server chooses after how long, so leave after_seconds out")
-			}
-			def.Sprint = &one
+	if s, ok := s.Part("sprint", "after_seconds", "auto", "while_waiting"); ok {
+		var one definition.Sprint
+		s.Number("after_seconds", 0, year, &one.AfterSeconds)
+		s.Flag("auto", &one.Auto)
+		s.Flag("while_waiting", &one.WhileWaiting)
+		if one.Auto && one.AfterSeconds > 0 {
+			s.Fault(s.Path, s.Node, "has auto and after_seconds: with auto the server chooses after how long, so leave after_seconds out")
 		}
+		def.Sprint = &one
 	}
 }
 

@@ -110,11 +110,7 @@ func readParameter(d *tree.Decoder, at, name string, n *tree.Node, listed bool) 
 // readExpectation reads where the best value is expected. Whether it fits is for the space
 // to say.
 func readExpectation(s tree.Section) *space.Expectation {
-	n, at := s.Get("expect")
-	if n == nil {
-		return nil
-	}
-	s, ok := s.Open(at, n, "value", "sure")
+	s, ok := s.Part("expect", "value", "sure")
 	if !ok {
 		return nil
 	}

@@ -7,18 +7,14 @@ import (
 
 // readWhen reads at which hours the study starts trials.
 func readWhen(s tree.Section) *definition.When {
-	n, at := s.Get("when")
-	if n == nil {
-		return nil
-	}
-	s, ok := s.Open(at, n, "price_below", "co2_below", "latest_start_hours")
+	s, ok := s.Part("when", "price_below", "co2_below", "latest_start_hours")
 	if !ok {
 		return nil
 	}
 	result := definition.When{PriceBelow: readBound(s, "price_below"), CO2Below: readBound(s, "co2_below"), LatestStartHours: 24}
 	s.Number("latest_start_hours", 0, year/3600, &result.LatestStartHours)
 	if result.PriceBelow == nil && result.CO2Below == nil && len(s.Faults) == 0 {
-		s.Fault(at, n, "must name price_below, the price of a kWh, or co2_below, the grams of CO2 of one")
+		s.Fault(s.Path, s.Node, "must name price_below, the price of a kWh, or co2_below, the grams of CO2 of one")
 	}
 	return &result
 }
@@ -26,11 +22,7 @@ func readWhen(s tree.Section) *definition.When {
 // readPlacement reads the section.
 func readPlacement(s tree.Section) definition.Placement {
 	var result definition.Placement
-	n, at := s.Get("placement")
-	if n == nil {
-		return result
-	}
-	if s, ok := s.Open(at, n, "energy"); ok {
+	if s, ok := s.Part("placement", "energy"); ok {
 		s.Number("energy", 0, 1, &result.Energy)
 	}
 	return result

@@ -22,11 +22,7 @@ const (
 
 // readResources reads what each trial needs. sys is the study's system section.
 func readResources(s tree.Section, sys definition.System) *definition.Resources {
-	n, at := s.Get("resources")
-	if n == nil {
-		return nil
-	}
-	part, ok := s.Open(at, n, "gpus", "gpu_share", "cores", "memory_gib", "gpu_type", "gpu_memory_gib", "labels")
+	part, ok := s.Part("resources", "gpus", "gpu_share", "cores", "memory_gib", "gpu_type", "gpu_memory_gib", "labels")
 	if !ok {
 		return nil
 	}
@@ -47,7 +43,7 @@ func readResources(s tree.Section, sys definition.System) *definition.Resources 
 	wanted.Selector = readSelector(part)
 	wants := wanted.WantsGPUs()
 	if wants && (wanted.GPUs == nil || *wanted.GPUs == 0) && wanted.GPUShare.IsZero() && !sys.Sets(system.GPUs) {
-		s.Fault(at, n, "asks for GPUs of a kind, and not for how many: add gpus: 1")
+		s.Fault(part.Path, part.Node, "asks for GPUs of a kind, and not for how many: add gpus: 1")
 	}
 	if !wants && len(wanted.Labels) == 0 && wanted.GPUs == nil && wanted.GPUShare.IsZero() && wanted.Cores == 0 && wanted.MemoryGiB == 0 {
 		return nil

@@ -15,11 +15,7 @@ import (
 // is the ladder's.
 func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	result := definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, Learning: search.LowerRungs, GridPoints: 5}
-	n, at := s.Get("search")
-	if n == nil {
-		return result
-	}
-	s, ok := s.Open(at, n, "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "population", "repeats")
+	s, ok := s.Part("search", "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "population", "repeats")
 	if !ok {
 		return result
 	}
@@ -129,11 +125,7 @@ const (
 
 func readRetry(s tree.Section) definition.Retry {
 	result := definition.Retry{Failures: 1}
-	n, at := s.Get("retry")
-	if n == nil {
-		return result
-	}
-	if s, ok := s.Open(at, n, "failures"); ok {
+	if s, ok := s.Part("retry", "failures"); ok {
 		s.Whole("failures", 0, 100, &result.Failures)
 	}
 	return result

@@ -38,13 +38,11 @@ func readService(s tree.Section) *definition.Service {
 	one.Environment = readEnvironment(s)
 	one.Files = readTexts(s, "files")
 	readLive(s, one)
-	if n, at := s.Get("stop"); n != nil {
-		if s, ok := s.Open(at, n, "signal", "seconds"); ok {
-			s.Text("signal", tree.MaxKey, &one.Stop.Signal)
-			s.Number("seconds", 0, 3600, &one.Stop.Seconds)
-			if n, at := s.Get("signal"); n != nil && !slices.Contains([]string{"TERM", "INT", "QUIT"}, one.Stop.Signal) {
-				s.Fault(at, n, "must be TERM, INT or QUIT")
-			}
+	if s, ok := s.Part("stop", "signal", "seconds"); ok {
+		s.Text("signal", tree.MaxKey, &one.Stop.Signal)
+		s.Number("seconds", 0, 3600, &one.Stop.Seconds)
+		if n, at := s.Get("signal"); n != nil && !slices.Contains([]string{"TERM", "INT", "QUIT"}, one.Stop.Signal) {
+			s.Fault(at, n, "must be TERM, INT or QUIT")
 		}
 	}
 	return one

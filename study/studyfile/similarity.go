@@ -12,11 +12,7 @@ import (
 // readSimilarity reads the section: how runs are grouped into workloads, whose best
 // system parameters a trial reuses.
 func readSimilarity(s tree.Section, of definition.Definition) *similarity.Grouping {
-	n, at := s.Get("similarity")
-	if n == nil {
-		return nil
-	}
-	known, ok := s.Open(at, n, "method", "clusters")
+	known, ok := s.Part("similarity", "method", "clusters")
 	if !ok {
 		return nil
 	}
@@ -41,7 +37,7 @@ func readSimilarity(s tree.Section, of definition.Definition) *similarity.Groupi
 	case clusters != nil && by.Name != similarity.MethodKMeans:
 		s.Fault(clustersAt, clusters, "is for k-means: average-linkage finds the number itself, so leave it out")
 	case of.Tuning() == nil:
-		s.Fault(at, n, "is for knobs that are tuned: give one of the system section, such as cpu_threads: auto, or leave it out")
+		s.Fault(known.Path, known.Node, "is for knobs that are tuned: give one of the system section, such as cpu_threads: auto, or leave it out")
 	}
 	return &by
 }

@@ -14,11 +14,7 @@ const maxEarlier = 16
 // found in them is its own to write: it is taken and not kept, so that a study
 // as shown can be sent again.
 func readWarmStart(s tree.Section) *definition.WarmStart {
-	n, at := s.Get("warm_start")
-	if n == nil {
-		return nil
-	}
-	s, ok := s.Open(at, n, "studies", "similar", "sources")
+	s, ok := s.Part("warm_start", "studies", "similar", "sources")
 	if !ok {
 		return nil
 	}

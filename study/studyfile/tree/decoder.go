@@ -61,6 +61,16 @@ func (d *Decoder) Open(at string, n *Node, known ...string) (Section, bool) {
 	return s, true
 }
 
+// Part opens a field that is a mapping, as Open does. The answer is false if it is
+// absent, too.
+func (s Section) Part(name string, known ...string) (Section, bool) {
+	n, at := s.Get(name)
+	if n == nil {
+		return Section{}, false
+	}
+	return s.Open(at, n, known...)
+}
+
 func (d *Decoder) named(path string) string {
 	return cmp.Or(path, d.Of, "a study")
 }
