@@ -251,7 +251,7 @@ func TestContradictedDeclarationsDoNotCount(t *testing.T) {
 			why = append(why, found.Basis)
 			if found.Architecture != "" && !strings.Contains(found.Basis, "its script") {
 				known++
-				if want := fmt.Sprintf("architecture-%g", number(lease, "channels")*number(lease, "batch_size")); found.Architecture != want || found.Basis != "trials with the same batch_size, channels train this model" {
+				if want := fmt.Sprintf("architecture-%g", number(lease, "channels")*number(lease, "batch_size")); found.Architecture != want || found.Basis != "trials with the same channels, batch_size train this model" {
 					t.Errorf("%v: %+v, want %s", lease.Params, found, want)
 				}
 			}

@@ -48,11 +48,15 @@ func batchOf(configuration space.Configuration) int64 {
 // architecturesOf finds what decides the architecture. Where the study tells parameters
 // of the model from others (kind: model), these do. Where it does not, or where
 // trials contradict that, all do but those in which two trials differ that train
-// the same model.
+// the same model; and where trials contradict that, too (a parameter may change the
+// model together with another one only), all that are no ranges of real numbers.
 func architecturesOf(of space.Space, trials []trial.Trial) architectures {
-	var all, declared []string
+	var all, counted, declared []string
 	for _, p := range of.Parameters {
 		all = append(all, p.Name)
+		if p.Type != space.FloatType {
+			counted = append(counted, p.Name)
+		}
 		if p.Kind == space.Model {
 			declared = append(declared, p.Name)
 		}
@@ -63,7 +67,11 @@ func architecturesOf(of space.Space, trials []trial.Trial) architectures {
 			return d
 		}
 	}
-	return tableOf(slices.DeleteFunc(all, func(name string) bool { return changesNothing(name, met) }), met)
+	d := tableOf(slices.DeleteFunc(all, func(name string) bool { return changesNothing(name, met) }), met)
+	if d.conflicts > 0 {
+		return tableOf(counted, met)
+	}
+	return d
 }
 
 // modelled are the trials whose script has said what they train.
