@@ -7,6 +7,7 @@
 //	go run ./bench/pipetune run -set full -ray PYTHON    # every workload and arm
 //	go run ./bench/pipetune report                       # Markdown of what was measured
 //	go run ./bench/pipetune epochs                       # what there is to gain
+//	go run ./bench/pipetune overhead                     # what a worker adds to an epoch
 //	go run ./bench/pipetune tenancy                      # many studies, arriving at random
 //
 // README.md beside it says what each arm and each number is.
@@ -86,7 +87,7 @@ func parse(args []string) options {
 	f.IntVar(&o.jobs, "jobs", 10, "tenancy: how many studies arrive")
 	f.Float64Var(&o.interarrival, "interarrival", 9, "tenancy: mean seconds between two arrivals")
 	f.Float64Var(&o.patience, "patience", 900, "seconds until a study is given up")
-	f.IntVar(&o.epochs, "epochs", 4, "epochs: how many each process trains; the first is not timed")
+	f.IntVar(&o.epochs, "epochs", 4, "epochs, overhead: how many each process trains; the first is not timed")
 	f.Parse(args) //nolint:errcheck // it exits
 	for _, path := range []*string{&o.scripts, &o.client, &o.data, &o.out} {
 		*path, _ = filepath.Abs(*path) // fails without a working directory only
@@ -113,9 +114,11 @@ func dispatch(ctx context.Context, o options) error {
 		return report(o, os.Stdout)
 	case "epochs":
 		return timeEpochs(ctx, o)
+	case "overhead":
+		return timeOverhead(ctx, o)
 	case "tenancy":
 		return tenancy(ctx, o)
 	default:
-		return fmt.Errorf("say what to do: run, report, epochs or tenancy; -h behind it lists the flags")
+		return fmt.Errorf("say what to do: run, report, epochs, overhead or tenancy; -h behind it lists the flags")
 	}
 }
