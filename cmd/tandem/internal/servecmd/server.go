@@ -212,7 +212,7 @@ func (s *server) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if used[entry.SHA256] {
+		if used[entry.SHA256] || !entry.Modified.Before(cutoff) {
 			continue
 		}
 		if _, err := s.artifacts.DeleteBefore(entry.SHA256, cutoff); err != nil {
