@@ -50,11 +50,11 @@ func TestConfidentialStudiesRunWhereTheirPolicyIs(t *testing.T) {
 				t.Errorf("%v: %v", metrics, err)
 			}
 		}
-		report := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.12}, Profile: &trial.Profile{Host: map[string]trial.Float{"tree.resident_bytes": 1 << 20}}}
+		report := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.12}, Attestation: "signed", Profile: &trial.Profile{Host: map[string]trial.Float{"tree.resident_bytes": 1 << 20}}}
 		if _, err := rack.service.Report(rack.ctx, lease.Trial, report); err != nil {
 			t.Fatal(err)
 		}
-		if reports, err := w.store.Reports(w.ctx, lease.Trial); err != nil || reports[0].Profile != nil {
+		if reports, err := w.store.Reports(w.ctx, lease.Trial); err != nil || reports[0].Profile != nil || reports[0].Attestation != "signed" {
 			t.Errorf("it keeps %+v, %v", reports, err)
 		}
 		if err := rack.service.AppendLog(rack.ctx, lease.Trial, protocol.LogChunk{LeaseEpoch: lease.LeaseEpoch, Text: "patient-zero"}); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), "log_refused") {

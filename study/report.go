@@ -77,10 +77,13 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	return directive, nil
 }
 
-// told is what the server keeps of the report: of a confidential study no profile.
+// told is what the server keeps of the report: of a confidential study no profile, and of
+// others no broker's word.
 func told(r *session.Session, report protocol.Report) protocol.Report {
 	if r.Study.Definition.Confidential != nil {
 		report.Profile = nil
+	} else {
+		report.Attestation = ""
 	}
 	return report
 }
