@@ -27,7 +27,7 @@ func TestRanksTrainTogether(t *testing.T) {
 			t.Parallel()
 			here := newSite(t)
 			here.worker("--slots", "1")
-			s := newStudy(t, name, threeRungs, "0.02", 9)
+			s := newStudy(t, name, threeRungs, "0.02", 5)
 			if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), script, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestExampleInTwoProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := strings.NewReplacer(`[torchrun, --standalone, --nproc_per_node, "2", ddp.py]`, "[python3, ranks.py, ddp.py]", "max: 9", "max: 3", "trials: 12", "trials: 4").Replace(string(full)) +
+	small := strings.NewReplacer(`[torchrun, --standalone, --nproc_per_node, "2", ddp.py]`, "[python3, ranks.py, ddp.py]", "max: 9}}", "max: 2}, eta: 2}", "trials: 12", "trials: 2").Replace(string(full)) +
 		"environment: {FASHION_MNIST_DIR: sample}\n"
 	for path, content := range map[string]string{file: small, filepath.Join(folder, "ranks.py"): string(starter)} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
