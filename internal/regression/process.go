@@ -26,13 +26,22 @@ func NewProcess[T any](seen []T, values []float64, noise float64, alike func(a, 
 	return p
 }
 
+// Mean is that of the value.
+func (p *Process[T]) Mean(of T) float64 { return Dot(p.near(of), p.weights) }
+
 // Predict is the mean of the value, and its deviation without the noise.
 func (p *Process[T]) Predict(of T) (mean, deviation float64) {
+	near := p.near(of)
+	mean = Dot(near, p.weights)
+	p.factor.Whiten(near)
+	return mean, math.Sqrt(max(0, p.alike(of, of)-Dot(near, near)))
+}
+
+// near are the covariances with what was seen.
+func (p *Process[T]) near(of T) []float64 {
 	near := make([]float64, len(p.seen))
 	for i, one := range p.seen {
 		near[i] = p.alike(of, one)
 	}
-	mean = Dot(near, p.weights)
-	p.factor.Whiten(near)
-	return mean, math.Sqrt(max(0, p.alike(of, of)-Dot(near, near)))
+	return near
 }

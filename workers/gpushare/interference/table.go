@@ -26,10 +26,13 @@ type Speed struct {
 // what both do together. A kind that was never seen gets what its family has.
 type Table struct {
 	mean    float64
-	process *regression.Process[Speed]
+	process *regression.Process[[2]placed]
 	family  func(kind string) string
 	known   map[string]bool // families
 }
+
+// placed is a kind in its family.
+type placed struct{ kind, family string }
 
 const (
 	// relatives is how much two kinds of one family have in common, together how much
@@ -47,34 +50,38 @@ func Complete(seen []Speed, family func(kind string) string) (*Table, error) {
 		return nil, fmt.Errorf("no pairs to learn from")
 	}
 	t := &Table{family: family, known: map[string]bool{}}
-	logarithms := make([]float64, len(seen))
+	logarithms, cells := make([]float64, len(seen)), make([][2]placed, len(seen))
 	for i, one := range seen {
 		if !(one.Speed > 0) || math.IsInf(one.Speed, 0) {
 			return nil, fmt.Errorf("pair %d: %s beside %s has the speed %g: it must be above 0", i, one.Own, one.Other, one.Speed)
 		}
-		logarithms[i] = math.Log(one.Speed)
+		logarithms[i], cells[i] = math.Log(one.Speed), t.cell(one.Own, one.Other)
 		t.mean += logarithms[i] / float64(len(seen))
-		t.known[family(one.Own)], t.known[family(one.Other)] = true, true
+		t.known[cells[i][0].family], t.known[cells[i][1].family] = true, true
 	}
 	for i := range logarithms {
 		logarithms[i] -= t.mean
 	}
-	t.process = regression.NewProcess(seen, logarithms, noise, t.alike)
+	t.process = regression.NewProcess(cells, logarithms, noise, alike)
 	return t, nil
 }
 
+func (t *Table) cell(own, other string) [2]placed {
+	return [2]placed{{own, t.family(own)}, {other, t.family(other)}}
+}
+
 // alike is the covariance of two pairs.
-func (t *Table) alike(a, b Speed) float64 {
-	own, other := t.near(a.Own, b.Own), t.near(a.Other, b.Other)
+func alike(a, b [2]placed) float64 {
+	own, other := near(a[0], b[0]), near(a[1], b[1])
 	return own + other + together*own*other
 }
 
 // near is what two kinds have in common.
-func (t *Table) near(a, b string) float64 {
+func near(a, b placed) float64 {
 	switch {
 	case a == b:
 		return 1
-	case t.family(a) == t.family(b):
+	case a.family == b.family:
 		return relatives
 	}
 	return 0
@@ -83,6 +90,6 @@ func (t *Table) near(a, b string) float64 {
 // Speed is how fast one kind should be beside another. One of whose family none was ever
 // seen counts as all are in the mean; false where that is so of both.
 func (t *Table) Speed(own, other string) (speed float64, known bool) {
-	said, _ := t.process.Predict(Speed{Own: own, Other: other})
-	return math.Exp(t.mean + said), t.known[t.family(own)] || t.known[t.family(other)]
+	cell := t.cell(own, other)
+	return math.Exp(t.mean + t.process.Mean(cell)), t.known[cell[0].family] || t.known[cell[1].family]
 }
