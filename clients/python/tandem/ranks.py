@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Optional
 
 from .assignment import Directive, Link, Outcome
+from .errors import TandemError
 
 _LONGEST_PAUSE = 0.05
 """Seconds between two looks at what rank 0 was answered."""
@@ -48,6 +49,7 @@ class Leader:
         self._link = link
         self._answers = answers
         self._count = 0
+        (answers / "leader").write_text(str(os.getpid()), encoding="utf-8")
         self.begin, self.publish = link.begin, link.publish
         self.save_model, self.log_artifact = link.save_model, link.log_artifact
 
@@ -97,8 +99,24 @@ class Follower:
             text = _read(self._answers / str(self._count))
             if text is not None:
                 return Directive.of(json.loads(text))
+            if pause == _LONGEST_PAUSE and self._ended():
+                raise TandemError("the process of rank 0 has ended, and so does this one")
             time.sleep(pause)
             pause = min(_LONGEST_PAUSE, 1.5 * pause)
+
+    def _ended(self) -> bool:
+        """Whether no answer can come any more: rank 0 is gone, or the run is, with its folder."""
+        leader = _read(self._answers / "leader")
+        if not leader:  # or not written yet
+            return not self._answers.is_dir()
+        try:
+            os.kill(int(leader), 0)
+        except ProcessLookupError:
+            # It may have written the answer since the last look.
+            return _read(self._answers / str(self._count)) is None
+        except PermissionError:
+            pass
+        return False
 
 
 def _read(path: Path) -> Optional[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 import tandem
 from tandem import ranks
 from tandem.assignment import Directive, Outcome
+from tandem.errors import TandemError
 from tandem.threads import Threads
 
 
@@ -67,6 +71,24 @@ def test_every_rank_is_answered_what_the_first_is(monkeypatch: pytest.MonkeyPatc
     assert told == first
     assert [one.action for one in told] == ["continue", "pause", "stop"]
     assert worker.calls == ["begin", "publish", "model", "artifact", "report", "report", "directive"]
+
+
+def test_no_rank_waits_for_one_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    leader = ranks.link(Answers(), tmp_path)
+    leader.report(Outcome(1, {}, 1.0))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / "answers" / "leader").write_text(str(gone.pid))
+    monkeypatch.setenv("RANK", "1")
+    follower = ranks.link(Answers(), tmp_path)
+    assert follower.report(Outcome(1, {}, 1.0)).action == "continue"  # what it has said still counts
+    with pytest.raises(TandemError, match="rank 0 has ended"):
+        follower.report(Outcome(2, {}, 1.0))
+    shutil.rmtree(tmp_path / "answers")
+    with pytest.raises(TandemError, match="rank 0 has ended"):
+        follower.directive()
 
 
 def test_one_process_has_its_own_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
