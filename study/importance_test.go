@@ -70,13 +70,6 @@ func TestImportanceKnowsTheDirection(t *testing.T) {
 	}
 }
 
-// wide makes the default study random, over two more parameters, of 120 trials.
-func (w *world) wide(replace ...string) protocol.StudyView {
-	return w.create(append(replace, "space: {x: {type: float, low: 0, high: 1}}",
-		"space: {x: {type: float, low: 0, high: 1}, idle: {type: float, low: 0, high: 1}, kind: {values: [a, b, c]}}",
-		"trials: 27", "trials: 120", "method: bohb", "method: random")...)
-}
-
 func (w *world) trainAll() {
 	w.t.Helper()
 	w.register("worker-1")

@@ -129,11 +129,9 @@ func (s *Store) probe(ctx context.Context) error {
 	if err := s.client.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}); err != nil {
 		return s.failed("delete from", err)
 	}
-	for one := range s.client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.folderKey(), Recursive: true, MaxKeys: 1}) {
-		if one.Err != nil {
-			return s.failed("list", one.Err)
-		}
-		break
+	listed := s.client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.folderKey(), Recursive: true, MaxKeys: 1})
+	if one := <-listed; one.Err != nil {
+		return s.failed("list", one.Err)
 	}
 	return nil
 }
