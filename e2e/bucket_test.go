@@ -67,10 +67,13 @@ func TestCheckpointsAreInABucket(t *testing.T) {
 	name, client := service.Bucket(t)
 	k := &keyed{&site{t: t, listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)), data: t.TempDir()}, service, name, client}
 	k.begin()
-	s := newStudy(t, "bucketed", nineEpochs, "0.3", 3)
+	s := newStudy(t, "bucketed", "epochs, epochs: {min: 30, max: 30}, eta: 3", "0.3", 1)
 	k.must("study", "create", s.file)
 	first := k.worker("--name", "first", "--slots", "1")
-	until(t, "a checkpoint in the folder", func() bool { return k.inFolder() > 0 })
+	until(t, "a checkpoint", func() bool {
+		trials := k.books(s.name).Trials
+		return len(trials) > 0 && trials[0].Checkpoint != nil && k.inFolder() > 0
+	})
 	first.Kill() // in the middle of a trial
 	if k.objects() != 0 {
 		t.Error("a server without --artifacts wrote into the bucket")
@@ -85,7 +88,7 @@ func TestCheckpointsAreInABucket(t *testing.T) {
 	}
 	k.worker("--name", "second", "--slots", "1")
 	found := read[result](t, k.must("study", "watch", s.name, "--json"))
-	if p := found.Study.Progress; p.Created != 3 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
+	if p := found.Study.Progress; p.Created != 1 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
 		t.Errorf("the study ended with %+v", p)
 	}
 	if in, there := k.inFolder(), k.objects(); in != 0 || there == 0 {
