@@ -122,6 +122,7 @@ var mayImport = map[string][]string{
 	"store/postgres":                    {"internal/failpoint", "internal/problem", "inference_emu", "similarity", "store/artifact", "store/group", "store/record", "study/journal", "internal/protocol", "trial", "study/access"},
 	"store/storetest":                   {"internal/problem", "inference_emu", "inference_emu/graph", "similarity", "study/system", "store/record", "study/journal", "study/definition", "study/studyfile", "study/space", "budget", "internal/protocol", "trial", "study/access", "web/auth", "store/storetest/model"},
 	"store/storetest/model":             {"internal/problem", "inference_emu", "similarity", "store/record", "study/journal", "trial", "study/access"},
+	"store/artifact/artifacttest":       {"internal/problem", "store/artifact"},
 	"store/bucket":                      {"internal/problem", "store/artifact"},
 	"store/bucket/buckettest":           {},
 	"store/artifact":                    {"internal/failpoint", "internal/problem", "store/filesystem"},

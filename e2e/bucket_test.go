@@ -36,9 +36,11 @@ func (k *keyed) begin(args ...string) {
 }
 
 // objects counts those of artifacts.
-func (k *keyed) objects() (count int) {
+func (k *keyed) objects() int { return k.under("site/sha256/") }
+
+func (k *keyed) under(prefix string) (count int) {
 	k.t.Helper()
-	for one := range k.client.ListObjectsIter(k.t.Context(), k.bucket, minio.ListObjectsOptions{Prefix: "site/sha256/", Recursive: true}) {
+	for one := range k.client.ListObjectsIter(k.t.Context(), k.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
 		if one.Err != nil {
 			k.t.Fatal(one.Err)
 		}
@@ -59,7 +61,7 @@ func (k *keyed) inFolder() int {
 // TestCheckpointsAreInABucket begins a study on a server that keeps checkpoints in its data
 // folder, and ends it on the same server with a bucket: the folder's go there, later ones
 // are kept there, trials go on from them in another worker, which reads them from the
-// bucket itself. A backup is of the database alone, and the server does not start without
+// bucket itself and sends them there. A backup is of the database alone, and the server does not start without
 // the bucket.
 func TestCheckpointsAreInABucket(t *testing.T) {
 	t.Parallel()
@@ -68,6 +70,14 @@ func TestCheckpointsAreInABucket(t *testing.T) {
 	k := &keyed{&site{t: t, listen: fmt.Sprintf("127.0.0.1:%d", freePort(t)), data: t.TempDir()}, service, name, client}
 	k.begin()
 	s := newStudy(t, "bucketed", "epochs, epochs: {min: 30, max: 30}, eta: 3", "0.3", 1)
+	content, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := strings.Replace(string(content), "environment: {", `environment: {CHECKPOINT_BYTES: "2000000", `, 1)
+	if err := os.WriteFile(s.file, []byte(large), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	k.must("study", "create", s.file)
 	first := k.worker("--name", "first", "--slots", "1")
 	until(t, "a checkpoint", func() bool {
@@ -94,8 +104,11 @@ func TestCheckpointsAreInABucket(t *testing.T) {
 	if in, there := k.inFolder(), k.objects(); in != 0 || there == 0 {
 		t.Errorf("after the study %d artifacts are in the folder and %d in the bucket", in, there)
 	}
-	if service.Fake && service.Linked.Load() == 0 {
-		t.Error("the worker read no checkpoint from the bucket itself")
+	if service.Fake && (service.Linked.Load() == 0 || service.Sent.Load() < 2) { // the server's own try is one
+		t.Errorf("the worker read %d checkpoints from the bucket itself and sent %d there", service.Linked.Load(), service.Sent.Load()-1)
+	}
+	if left := k.under("site/incoming/"); left != 0 {
+		t.Errorf("%d uploads were not taken", left)
 	}
 	output := filepath.Join(t.TempDir(), "winner")
 	k.must("study", "checkpoint", s.name, "--output", output)

@@ -13,9 +13,19 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// PutArtifact uploads size bytes under their SHA-256. open is called once for
-// each attempt.
+// linkFrom is the size in bytes from which an upload by a link is worth its two calls more.
+const linkFrom = 1 << 20
+
+// PutArtifact uploads size bytes under their SHA-256, to the server's bucket if it has one
+// that can be reached. open is called once for each attempt.
 func (c StudyCalls) PutArtifact(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error {
+	if size >= linkFrom && !c.unsent.Load() {
+		err := c.putByLink(ctx, sha256, size, open)
+		if err == nil || ctx.Err() != nil || problem.Is(err, problem.Exhausted) {
+			return err
+		}
+		c.unsent.Store(!problem.Is(err, problem.Conflict)) // the server takes it, now or from now on
+	}
 	answer, err := c.send(ctx, request{
 		method: http.MethodPut, path: path("artifacts", sha256), contentType: "application/octet-stream",
 		open: open, size: size, stream: true,
@@ -24,6 +34,41 @@ func (c StudyCalls) PutArtifact(ctx context.Context, sha256 string, size int64, 
 		return err
 	}
 	return answer.Close()
+}
+
+// putByLink uploads to the server's bucket. The token stays here.
+func (c *caller) putByLink(ctx context.Context, sha256 string, size int64, open func() (io.ReadCloser, error)) error {
+	answer, err := exchange[protocol.UploadLink](ctx, c, path("artifacts", sha256, "link"), none{})
+	if err != nil {
+		return err
+	}
+	content, err := open()
+	if err != nil {
+		return err
+	}
+	ctx, w := watched(ctx, silence)
+	defer w.end()
+	asked, err := http.NewRequestWithContext(ctx, http.MethodPut, answer.Link, content)
+	if err == nil && asked.URL.Scheme != "https" && c.base.Scheme == "https" {
+		err = errors.New("the server's link is not https")
+	}
+	if err != nil {
+		return errors.Join(err, content.Close())
+	}
+	asked.ContentLength = size
+	for name, value := range answer.Headers {
+		asked.Header.Set(name, value)
+	}
+	w.sending(asked, true)
+	response, err := c.http.Do(asked)
+	if err != nil {
+		return err
+	}
+	response.Body.Close() //nolint:errcheck // nothing of it is wanted
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", asked.URL.Host, response.Status)
+	}
+	return c.call(ctx, request{method: http.MethodPost, path: path("artifacts", sha256, "uploaded")}, nil)
 }
 
 // PublishDataset makes an artifact that was uploaded one of the caller's data sets.

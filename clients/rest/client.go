@@ -76,7 +76,8 @@ type caller struct {
 	http     *http.Client
 	agent    string
 	patience time.Duration
-	unlinked atomic.Bool // links into the server's bucket lead nowhere from here
+	// unlinked: links into the server's bucket lead nowhere from here; unsent: those for uploads.
+	unlinked, unsent atomic.Bool
 }
 
 // New returns a Client; it does not call the server. The error is invalid for

@@ -25,10 +25,19 @@ func TestUploadsAreOpenedAnewForEachAttempt(t *testing.T) {
 		for name, data := range map[string][]byte{"small": []byte("abc"), "large": bytes.Repeat([]byte("x"), 1<<20)} {
 			opened := 0
 			s := &server{t: t, answer: failing("", status(503), refused)}
+			if name == "large" {
+				s.answer = failing("", status(404), status(503), refused) // it has no bucket
+			}
 			if err := s.client().PutArtifact(t.Context(), hash, int64(len(data)), opener(data, &opened)); err != nil {
 				t.Fatal(err)
 			}
 			seen := s.requests()
+			if name == "large" {
+				if ask := seen[0]; ask.method != "POST" || ask.target != "/api/v1/artifacts/"+hash+"/link" {
+					t.Errorf("at first it asked %s %s", ask.method, ask.target)
+				}
+				seen = seen[1:]
+			}
 			if opened != 3 || len(seen) != 3 {
 				t.Fatalf("%s: opened %d times for %d attempts", name, opened, len(seen))
 			}

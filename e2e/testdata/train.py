@@ -25,7 +25,7 @@ def main() -> None:
         trained = int(Path(path).read_text())
 
     def save(path: str) -> None:
-        Path(path).write_text(str(trained))
+        Path(path).write_text(str(trained).ljust(int(os.environ.get("CHECKPOINT_BYTES", "0"))))
 
     trial.restore(restore)
     x = trial.params["x"]

@@ -12,6 +12,12 @@ type DatasetRequest struct {
 	Artifact string `json:"artifact" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of the encrypted file, which you have sent before"`
 }
 
+// UploadLink is where an artifact can be sent instead of to the server.
+type UploadLink struct {
+	Link    string            `json:"link" format:"uri" doc:"where to PUT the bytes, without the token, within 15 minutes"`
+	Headers map[string]string `json:"headers" doc:"headers that belong to the request"`
+}
+
 // Dataset is an encrypted data set. Studies name it by its name and SHA-256.
 type Dataset struct {
 	DatasetRequest

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/artifact/artifacttest"
 )
 
 // The test that kills a store runs this test binary again as its process.
@@ -48,7 +49,7 @@ func putForEver(folder string) error {
 			var err error
 			for number := uint64(0); err == nil; number++ {
 				content := random(seed<<32|writer<<16|number, 20_000)
-				name := hashOf(content)
+				name := artifacttest.Name(content)
 				if _, err = store.Put(context.Background(), name, bytes.NewReader(content), room); err == nil {
 					fmt.Println("ack", name) // one write, which the pipe keeps whole
 				}
@@ -58,6 +59,15 @@ func putForEver(folder string) error {
 	}
 	group.Wait()
 	return <-failed
+}
+
+func random(seed uint64, size int) []byte {
+	source := rand.New(rand.NewPCG(seed, 1))
+	content := make([]byte, size)
+	for i := range content {
+		content[i] = byte(source.Uint32())
+	}
+	return content
 }
 
 // A process is killed in the middle of its work, again and again on the same
@@ -109,9 +119,9 @@ func wantComplete(t *testing.T, dir string, accepted []string) {
 			t.Errorf("artifact %s was accepted and is gone", name)
 		}
 	}
-	entries := list(t, store)
+	entries := artifacttest.List(t, store)
 	for _, entry := range entries {
-		if hashOf(read(t, store, entry.SHA256)) != entry.SHA256 {
+		if artifacttest.Name(read(t, store, entry.SHA256)) != entry.SHA256 {
 			t.Errorf("artifact %s has other bytes", entry.SHA256)
 		}
 	}

@@ -55,11 +55,14 @@ type Store struct {
 	bucket, prefix string
 	folder         string
 	name           string // for people
+	sender         http.Client
+	unchecked      error // why links for uploads cannot be given; nil: they can
 	// mutex guards what is under way. Whoever puts an object waits until its deletion
 	// ended, and nothing is deleted that is being put.
 	mutex    sync.Mutex
 	putting  map[string]int
 	deleting map[string]chan struct{}
+	links    map[linked]time.Time // for uploads, by when they end
 }
 
 // Open reaches the bucket, and writes, reads and deletes an object to see that it may. The
@@ -87,13 +90,16 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 	}
 	s := &Store{
 		client: client, bucket: address.Host, prefix: strings.Trim(address.Path, "/"), folder: options.Folder, name: options.Address,
-		putting: map[string]int{}, deleting: map[string]chan struct{}{},
+		putting: map[string]int{}, deleting: map[string]chan struct{}{}, links: map[linked]time.Time{}, sender: http.Client{Transport: options.Transport},
 	}
 	if err := s.makeFolder(); err != nil {
 		return nil, err
 	}
 	return s, s.probe(ctx)
 }
+
+// Unlinked is why uploads pass through this server; nil: they need not.
+func (s *Store) Unlinked() error { return s.unchecked }
 
 // region is the one that AWS's programs take; empty: the service is asked.
 func region() string {
@@ -133,6 +139,7 @@ func (s *Store) probe(ctx context.Context) error {
 	if one := <-listed; one.Err != nil {
 		return s.failed("list", one.Err)
 	}
+	s.unchecked = s.probeLinks(ctx)
 	return nil
 }
 
@@ -158,13 +165,3 @@ func (s *Store) key(sha256 string) string { return s.folderKey() + sha256[:2] + 
 
 // Name is the bucket's address, for people.
 func (s *Store) Name() string { return s.name }
-
-// Link is where the artifact can be read without a key of the bucket, for a quarter of an
-// hour. It does not look whether the artifact is there.
-func (s *Store) Link(ctx context.Context, sha256 string) (string, error) {
-	link, err := s.client.PresignedGetObject(ctx, s.bucket, s.key(sha256), linkLife, nil)
-	if err != nil {
-		return "", s.failed("make a link into", err)
-	}
-	return link.String(), nil
-}

@@ -2,9 +2,8 @@ package bucket_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,30 +11,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
+	"github.com/tandem-tune/tandem/store/artifact/artifacttest"
 	"github.com/tandem-tune/tandem/store/bucket"
 	"github.com/tandem-tune/tandem/store/bucket/buckettest"
 )
 
-const room = 64 << 20
-
-func nameOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+const room = artifacttest.Room
 
 // opened is a store in a new bucket, and the bucket.
 func opened(t *testing.T) (*bucket.Store, string, *minio.Client) {
 	t.Helper()
-	service := buckettest.Open(t)
+	return openedAt(t, buckettest.Open(t))
+}
+
+func openedAt(t *testing.T, service *buckettest.Service) (*bucket.Store, string, *minio.Client) {
+	t.Helper()
 	for _, one := range service.Environment {
 		name, value, _ := strings.Cut(one, "=")
 		t.Setenv(name, value)
@@ -50,66 +47,46 @@ func opened(t *testing.T) (*bucket.Store, string, *minio.Client) {
 
 func fake() bool { return os.Getenv("TANDEM_TEST_S3") == "" }
 
-func put(t *testing.T, store *bucket.Store, content []byte) string {
-	t.Helper()
-	name := nameOf(content)
-	if n, err := store.Put(t.Context(), name, iotest.HalfReader(bytes.NewReader(content)), room); err != nil || n != int64(len(content)) {
-		t.Fatalf("Put returned %d, %v; want %d bytes", n, err, len(content))
+func TestConformance(t *testing.T) {
+	sizes := []int{1 << 20}
+	if !fake() { // which refuses empty objects
+		sizes = append(sizes, 0)
 	}
-	return name
+	artifacttest.Run(t, func(t *testing.T) artifacttest.Place {
+		store, _, _ := opened(t)
+		return store
+	}, sizes...)
 }
 
-func wantBytes(t *testing.T, store *bucket.Store, content []byte) {
-	t.Helper()
-	stream, size, err := store.Open(nameOf(content))
-	if err != nil || size != int64(len(content)) {
-		t.Fatalf("Open returned %d, %v; want %d bytes", size, err, len(content))
+func TestALargeArtifactComesBack(t *testing.T) {
+	if fake() {
+		t.Skip("the fake service keeps the signatures of signed parts as if they were data: TANDEM_TEST_S3 names another")
 	}
-	back, err := io.ReadAll(stream)
-	if err := errors.Join(err, stream.Close()); err != nil || !bytes.Equal(back, content) {
-		t.Errorf("%d bytes came back as %d others, %v", len(content), len(back), err)
+	store, _, _ := opened(t)
+	content := artifacttest.Content(20 << 20)
+	if _, err := store.Put(t.Context(), artifacttest.Name(content), bytes.NewReader(content), 20<<20); err != nil {
+		t.Fatal(err)
 	}
+	artifacttest.WantContent(t, store, content)
 }
 
-func listed(t *testing.T, store *bucket.Store) (names []string) {
-	t.Helper()
-	for entry, err := range store.All() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, entry.SHA256)
-	}
-	return names
-}
-
-func TestArtifactsComeBack(t *testing.T) {
+func TestOthersObjectsAreNotListed(t *testing.T) {
 	store, name, client := opened(t)
-	var contents [][]byte
-	sizes := []int{1, 1000, 1 << 20}
-	if !fake() { // which refuses empty objects, and keeps the signatures of signed parts as if they were data
-		sizes = append(sizes, 0, 20<<20)
-	}
-	for _, size := range sizes {
-		content := bytes.Repeat([]byte{byte(size), byte(size >> 8), 'x'}, size/3+1)[:size]
-		contents = append(contents, content)
-		put(t, store, content)
-	}
-	for _, content := range contents {
-		wantBytes(t, store, content)
-	}
-	if got := listed(t, store); len(got) != len(contents) {
-		t.Errorf("%d artifacts are listed, want %d", len(got), len(contents))
-	}
-	stranger := minio.PutObjectOptions{}
+	artifacttest.Put(t, store, artifacttest.Content(9))
 	for _, key := range []string{"site/sha256/README", "site/sha256/aa/" + strings.Repeat("b", 64), "other/sha256/aa/" + strings.Repeat("a", 64)} {
-		if _, err := client.PutObject(t.Context(), name, key, strings.NewReader("x"), 1, stranger); err != nil {
+		if _, err := client.PutObject(t.Context(), name, key, strings.NewReader("x"), 1, minio.PutObjectOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := listed(t, store); len(got) != len(contents) {
-		t.Errorf("others' objects are listed: %v", got)
+	if got := artifacttest.List(t, store); len(got) != 1 {
+		t.Errorf("%v are listed, want one", got)
 	}
-	link, err := store.Link(t.Context(), nameOf(contents[1]))
+}
+
+func TestALinkReadsAnArtifact(t *testing.T) {
+	store, _, _ := opened(t)
+	content := artifacttest.Content(1000)
+	link, err := store.Link(t.Context(), artifacttest.Put(t, store, content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,99 +95,131 @@ func TestArtifactsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if back, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || !bytes.Equal(back, contents[1]) {
+	if back, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || !bytes.Equal(back, content) {
 		t.Errorf("the link answers %s with %d bytes, %v", response.Status, len(back), err)
 	}
 }
 
-func TestWhatIsNoArtifactIsNotKept(t *testing.T) {
-	store, _, _ := opened(t)
-	content := bytes.Repeat([]byte("x"), 2<<20)
-	name := nameOf(content)
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	for what, c := range map[string]struct {
-		name string
-		from io.Reader
-		room int64
-		ctx  context.Context
-		want problem.Code
-	}{
-		"another hash":     {nameOf(nil), bytes.NewReader(content), room, t.Context(), problem.Invalid},
-		"too large":        {name, bytes.NewReader(content), 1 << 20, t.Context(), problem.Exhausted},
-		"no name":          {"../../etc/passwd", bytes.NewReader(content), room, t.Context(), problem.Invalid},
-		"in capitals":      {strings.ToUpper(name), bytes.NewReader(content), room, t.Context(), problem.Invalid},
-		"the caller left":  {name, bytes.NewReader(content), room, gone, problem.Unavailable},
-		"the sender broke": {name, io.MultiReader(bytes.NewReader(content[:9]), iotest.ErrReader(errors.New("hung up"))), room, t.Context(), problem.Internal},
+// sent puts the content by the link and returns the status.
+func sent(t *testing.T, link string, headers map[string]string, content []byte) int {
+	t.Helper()
+	asked, err := http.NewRequestWithContext(t.Context(), http.MethodPut, link, bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range headers {
+		asked.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+// TestUploadsByLinks: by a link come the bytes that it is for and no others. Only whoever
+// put them has them taken, once; until then nobody reads them.
+func TestUploadsByLinks(t *testing.T) {
+	store, bucketName, client := opened(t)
+	content := append([]byte("magic"), artifacttest.Content(100_000)...)
+	name := artifacttest.Name(content)
+	take := func(holder string, limit int64) (int64, string, error) {
+		size, start, err := store.TakeUpload(t.Context(), holder, name, limit, 5)
+		return size, string(start), err
+	}
+	if _, _, err := take("ann", room); !problem.Is(err, problem.Conflict) {
+		t.Errorf("without an upload: %v", err)
+	}
+	link, headers, err := store.UploadLink(t.Context(), "ann", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Repeat([]byte("x"), len(content))
+	sum := sha256.Sum256(other)
+	for what, status := range map[string]int{
+		"other bytes":                         sent(t, link, headers, other),
+		"a part":                              sent(t, link, headers, content[:9]),
+		"bytes without their checksum":        sent(t, link, nil, content),
+		"other bytes with their own checksum": sent(t, link, map[string]string{"X-Amz-Checksum-Sha256": base64.StdEncoding.EncodeToString(sum[:])}, other),
 	} {
-		if _, err := store.Put(c.ctx, c.name, c.from, c.room); !problem.Is(err, c.want) {
-			t.Errorf("%s: %v", what, err)
+		if status/100 == 2 {
+			t.Errorf("%s were taken", what)
 		}
 	}
-	if _, _, err := store.Open(name); !problem.Is(err, problem.NotFound) {
-		t.Errorf("it was opened: %v", err)
+	if status := sent(t, link, headers, content); status != http.StatusOK {
+		t.Fatalf("the bytes were answered %d", status)
 	}
-	if got := listed(t, store); len(got) != 0 {
-		t.Errorf("%v is in the bucket", got)
+	artifacttest.WantAbsent(t, store, name)
+	if _, _, err := take("bob", room); !problem.Is(err, problem.Conflict) {
+		t.Errorf("by another holder, who did not send it: %v", err)
 	}
-}
+	if size, start, err := take("ann", room); size != int64(len(content)) || start != "magic" || err != nil {
+		t.Errorf("%d bytes were taken, which begin with %q: %v", size, start, err)
+	}
+	artifacttest.WantContent(t, store, content)
+	if _, _, err := take("ann", room); !problem.Is(err, problem.Conflict) {
+		t.Errorf("a second time: %v", err)
+	}
 
-func TestArtifactsGoWhenTheyAreOld(t *testing.T) {
-	store, _, _ := opened(t)
-	content := []byte("a checkpoint")
-	name := put(t, store, content)
-	if deleted, err := store.DeleteBefore(name, time.Now().Add(10*time.Minute)); deleted || err != nil {
-		t.Errorf("a young one was deleted: %v, %v", deleted, err)
+	if status := sent(t, link, headers, content); status != http.StatusOK {
+		t.Fatalf("again the bytes were answered %d", status)
 	}
-	for round, want := range []bool{true, false} {
-		if deleted, err := store.DeleteBefore(name, time.Now().Add(time.Hour)); deleted != want || err != nil {
-			t.Errorf("round %d: deleted: %v, %v", round, deleted, err)
-		}
+	if _, _, err := take("ann", int64(len(content)-1)); !problem.Is(err, problem.Exhausted) {
+		t.Errorf("one byte over the limit: %v", err)
 	}
-	if _, _, err := store.Open(name); !problem.Is(err, problem.NotFound) {
-		t.Errorf("it is still there: %v", err)
+	if _, _, err := store.UploadLink(t.Context(), "ann", "../up"); !problem.Is(err, problem.Invalid) {
+		t.Errorf("a link for what is no name: %v", err)
 	}
-	put(t, store, content)
-	wantBytes(t, store, content)
-}
-
-// TestNothingIsDeletedThatIsBeingPut puts and sweeps the same artifact at once. Whenever
-// a Put returned and no later sweep deleted, it is there.
-func TestNothingIsDeletedThatIsBeingPut(t *testing.T) {
-	store, _, _ := opened(t)
-	content := []byte("a checkpoint that is put again and again")
-	for round := range 30 {
-		put(t, store, content)
-		var both sync.WaitGroup
-		both.Go(func() {
-			if _, err := store.DeleteBefore(nameOf(content), time.Now().Add(time.Hour)); err != nil {
-				t.Error(err)
-			}
-		})
-		held := &late{from: bytes.NewReader(content), until: &both, waits: round%2 == 0}
-		if _, err := store.Put(t.Context(), nameOf(content), held, room); err != nil {
+	if status := sent(t, link, headers, content); status != http.StatusOK {
+		t.Fatalf("a third time the bytes were answered %d", status)
+	}
+	left := func(later time.Duration) (keys []string) {
+		if err := bucket.TidyAt(store, t.Context(), time.Now().Add(later)); err != nil {
 			t.Error(err)
 		}
-		both.Wait()
-		names := listed(t, store)
-		if held.waits && len(names) != 1 {
-			t.Fatalf("round %d: what was put after the sweep is gone", round)
+		for one := range client.ListObjectsIter(t.Context(), bucketName, minio.ListObjectsOptions{Prefix: "site/incoming/", Recursive: true}) {
+			keys = append(keys, one.Key)
+		}
+		return keys
+	}
+	if young, old := left(time.Hour), left(2*time.Hour); len(young) != 1 || len(old) != 0 {
+		t.Errorf("of what nobody took, %v is left after an hour and %v after two", young, old)
+	}
+}
+
+func TestLinksForUploadsAreBounded(t *testing.T) {
+	store, _, _ := opened(t)
+	for number := range 64 {
+		for range 2 { // the same one again is no other
+			if _, _, err := store.UploadLink(t.Context(), "ann", fmt.Sprintf("%064x", number)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-}
-
-// late reads to its end when the others are through.
-type late struct {
-	from  io.Reader
-	until *sync.WaitGroup
-	waits bool
-}
-
-func (l *late) Read(into []byte) (int, error) {
-	if l.waits {
-		l.until.Wait()
+	if _, _, err := store.UploadLink(t.Context(), "ann", strings.Repeat("a", 64)); !problem.Is(err, problem.Conflict) {
+		t.Errorf("one too many: %v", err)
 	}
-	return l.from.Read(into)
+	if _, _, err := store.UploadLink(t.Context(), "bob", strings.Repeat("a", 64)); err != nil {
+		t.Errorf("another holder: %v", err)
+	}
+}
+
+// TestNoLinksForUploadsIntoABucketThatChecksNothing: they would let wrong bytes in.
+func TestNoLinksForUploadsIntoABucketThatChecksNothing(t *testing.T) {
+	if !fake() {
+		t.Skip("a real service checks them")
+	}
+	service := buckettest.Open(t)
+	service.Careless.Store(true)
+	store, _, _ := openedAt(t, service)
+	if err := store.Unlinked(); err == nil {
+		t.Fatal("nothing was noticed")
+	}
+	if _, _, err := store.UploadLink(t.Context(), "ann", strings.Repeat("a", 64)); !problem.Is(err, problem.NotFound) {
+		t.Errorf("a link: %v", err)
+	}
+	artifacttest.Put(t, store, artifacttest.Content(9)) // through the server
 }
 
 func TestABucketThatCannotBeUsedIsRefused(t *testing.T) {
@@ -241,15 +250,15 @@ func TestABucketThatCannotBeUsedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	content := []byte("a checkpoint")
-	put(t, store, content)
+	artifacttest.Put(t, store, content)
 	refusing.Status = http.StatusForbidden
-	for what, did := range map[string]error{"Put": second(store.Put(t.Context(), nameOf(content), bytes.NewReader(content), room)), "Open": third(store.Open(nameOf(content)))} {
+	for what, did := range map[string]error{"Put": second(store.Put(t.Context(), artifacttest.Name(content), bytes.NewReader(content), room)), "Open": third(store.Open(artifacttest.Name(content)))} {
 		if !problem.Is(did, problem.Unavailable) || !strings.Contains(did.Error(), "AWS_ACCESS_KEY_ID") {
 			t.Errorf("%s of a bucket that refuses: %v", what, did)
 		}
 	}
 	refusing.Status = 0
-	wantBytes(t, store, content)
+	artifacttest.WantContent(t, store, content)
 }
 
 func second[T any](_ T, err error) error        { return err }
@@ -264,7 +273,7 @@ func TestAFolderMovesToTheBucket(t *testing.T) {
 	}
 	contents := [][]byte{[]byte("zero"), []byte("one"), bytes.Repeat([]byte("two"), 1<<20)}
 	for _, content := range contents {
-		if _, err := folder.Put(t.Context(), nameOf(content), bytes.NewReader(content), room); err != nil {
+		if _, err := folder.Put(t.Context(), artifacttest.Name(content), bytes.NewReader(content), room); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -274,13 +283,13 @@ func TestAFolderMovesToTheBucket(t *testing.T) {
 		}
 	}
 	for _, content := range contents {
-		wantBytes(t, store, content)
-		if _, _, err := folder.Open(nameOf(content)); !problem.Is(err, problem.NotFound) {
+		artifacttest.WantContent(t, store, content)
+		if _, _, err := folder.Open(artifacttest.Name(content)); !problem.Is(err, problem.NotFound) {
 			t.Errorf("it is still in the folder: %v", err)
 		}
 	}
 	// One that cannot be read stays where it is, and stops the rest.
-	broken := nameOf([]byte("right"))
+	broken := artifacttest.Name([]byte("right"))
 	path := filepath.Join(data, "sha256", broken[:2], broken)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("wrong"), 0o600)); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,9 @@ func (s *Store) Take(ctx context.Context, from Source) (moved int, err error) {
 		}
 		moved++
 	}
+	if rows, ok := from.(interface{ Tidy(context.Context) error }); ok {
+		return moved, rows.Tidy(ctx)
+	}
 	return moved, nil
 }
 

@@ -2,72 +2,33 @@ package postgres_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/store/artifact/artifacttest"
 	"github.com/tandem-tune/tandem/store/postgres"
 )
 
-const room = 4 << 20
+const room = artifacttest.Room
 
-func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+// sizes are those at which pieces begin and end.
+var sizes = []int{0, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3 << 20}
 
-// contents are of sizes at which pieces begin and end.
-func contents() [][]byte {
-	var list [][]byte
-	for _, size := range []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3 << 20} {
-		content := make([]byte, size)
-		for i := range content {
-			content[i] = byte(i*i>>8 + size)
-		}
-		list = append(list, content)
-	}
-	return list
-}
-
-func put(t *testing.T, artifacts *postgres.Artifacts, content []byte) string {
-	t.Helper()
-	name := hashOf(content)
-	size, err := artifacts.Put(t.Context(), name, iotest.HalfReader(bytes.NewReader(content)), room)
-	if err != nil || size != int64(len(content)) {
-		t.Fatalf("Put returned %d, %v; want %d bytes", size, err, len(content))
-	}
-	return name
-}
-
-func wantArtifact(t *testing.T, artifacts *postgres.Artifacts, content []byte) {
-	t.Helper()
-	stream, size, err := artifacts.Open(hashOf(content))
-	if err != nil || size != int64(len(content)) {
-		t.Fatalf("Open returned %d, %v; want %d bytes", size, err, len(content))
-	}
-	back, err := io.ReadAll(stream)
-	if err != nil || !bytes.Equal(back, content) {
-		t.Errorf("%d bytes came back as %d others, %v", len(content), len(back), err)
-	}
-	if err := stream.Close(); err != nil {
-		t.Error(err)
-	}
+func TestArtifactsConform(t *testing.T) {
+	t.Parallel()
+	artifacttest.Run(t, func(t *testing.T) artifacttest.Place { return own(t, connect(t, fresh(t))).Artifacts() }, sizes...)
 }
 
 func TestArtifactsComeBackAndOutliveTheirServer(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	store := own(t, connect(t, address))
-	for _, content := range contents() {
-		put(t, store.Artifacts(), content)
-		wantArtifact(t, store.Artifacts(), content)
+	for _, size := range sizes {
+		artifacttest.Put(t, store.Artifacts(), artifacttest.Content(size))
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -83,45 +44,22 @@ func TestArtifactsComeBackAndOutliveTheirServer(t *testing.T) {
 		}
 		listed++
 	}
-	if want := len(contents()); listed != want {
+	if want := len(sizes); listed != want {
 		t.Errorf("%d artifacts are listed, want %d", listed, want)
 	}
-	for _, content := range contents() {
-		wantArtifact(t, next, content)
+	for _, size := range sizes {
+		artifacttest.WantContent(t, next, artifacttest.Content(size))
 	}
 }
 
-func TestWhatIsNoArtifactIsNotKept(t *testing.T) {
+func TestUploadsThatCameToNothingAreTidied(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	artifacts := own(t, connect(t, address)).Artifacts()
-	content := bytes.Repeat([]byte("x"), 2<<20)
-	name := hashOf(content)
-	gone, leave := context.WithCancel(t.Context())
-	leave()
+	content := artifacttest.Content(2 << 20)
 	hangsUp := io.MultiReader(bytes.NewReader(content[:1<<20+5]), iotest.ErrReader(errors.New("hung up")))
-	for what, c := range map[string]struct {
-		name string
-		from io.Reader
-		room int64
-		ctx  context.Context
-		want problem.Code
-	}{
-		"another hash":     {hashOf(nil), bytes.NewReader(content), room, t.Context(), problem.Invalid},
-		"too large":        {name, bytes.NewReader(content), 1 << 20, t.Context(), problem.Exhausted},
-		"no name":          {"../../etc/passwd", bytes.NewReader(content), room, t.Context(), problem.Invalid},
-		"in capitals":      {strings.ToUpper(name), bytes.NewReader(content), room, t.Context(), problem.Invalid},
-		"the caller left":  {name, bytes.NewReader(content), room, gone, problem.Unavailable},
-		"the sender broke": {name, hangsUp, room, t.Context(), problem.Internal},
-	} {
-		if _, err := artifacts.Put(c.ctx, c.name, c.from, c.room); !problem.Is(err, c.want) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	for _, absent := range []string{name, hashOf(nil)} {
-		if _, _, err := artifacts.Open(absent); !problem.Is(err, problem.NotFound) {
-			t.Errorf("it was opened: %v", err)
-		}
+	if _, err := artifacts.Put(t.Context(), artifacttest.Name(content), hangsUp, room); !problem.Is(err, problem.Internal) {
+		t.Error(err)
 	}
 	if left := number(t, address, "SELECT count(*) FROM upload_chunk"); left == 0 {
 		t.Error("nothing is left to be tidied: this test shows nothing")
@@ -138,8 +76,8 @@ func TestArtifactsGoWhenTheyAreOld(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	artifacts := own(t, connect(t, address)).Artifacts()
-	content := contents()[6]
-	name := put(t, artifacts, content)
+	content := artifacttest.Content(3 << 20)
+	name := artifacttest.Put(t, artifacts, content)
 	age := func(interval string) {
 		t.Helper()
 		execute(t, address, "UPDATE artifact SET put = clock_timestamp() - interval '"+interval+"'")
@@ -148,18 +86,7 @@ func TestArtifactsGoWhenTheyAreOld(t *testing.T) {
 		t.Errorf("a young one was deleted: %v, %v", deleted, err)
 	}
 	age("2 hours")
-	for what, c := range map[string]struct {
-		from io.Reader
-		room int64
-		want problem.Code
-	}{
-		"other bytes": {strings.NewReader("other"), room, problem.Invalid}, "too many": {bytes.NewReader(content), 1 << 20, problem.Exhausted},
-	} {
-		if _, err := artifacts.Put(t.Context(), name, c.from, c.room); !problem.Is(err, c.want) {
-			t.Errorf("%s under a name that is there: %v", what, err)
-		}
-	}
-	put(t, artifacts, content) // it begins anew
+	artifacttest.Put(t, artifacts, content) // it begins anew
 	if deleted, err := artifacts.DeleteBefore(name, time.Now().Add(-time.Hour)); deleted || err != nil {
 		t.Errorf("one that was put again was deleted: %v, %v", deleted, err)
 	}
@@ -169,17 +96,12 @@ func TestArtifactsGoWhenTheyAreOld(t *testing.T) {
 			t.Errorf("round %d: deleted: %v, %v", round, deleted, err)
 		}
 	}
-	if _, _, err := artifacts.Open(name); !problem.Is(err, problem.NotFound) {
-		t.Errorf("it is still there: %v", err)
-	}
 	if err := artifacts.Tidy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := number(t, address, "SELECT count(*) FROM upload_chunk"); left != 0 {
 		t.Errorf("%d of its rows are left", left)
 	}
-	put(t, artifacts, content)
-	wantArtifact(t, artifacts, content)
 }
 
 // TestAReplacedServerPublishesNothing replaces the owner in the middle of an
@@ -188,8 +110,8 @@ func TestAReplacedServerPublishesNothing(t *testing.T) {
 	t.Parallel()
 	address := fresh(t)
 	before := own(t, connect(t, address))
-	content := contents()[6]
-	name := hashOf(content)
+	content := artifacttest.Content(3 << 20)
+	name := artifacttest.Name(content)
 	var next *postgres.Store
 	replaces := readerFunc(func([]byte) (int, error) {
 		before.Mute()
@@ -208,8 +130,8 @@ func TestAReplacedServerPublishesNothing(t *testing.T) {
 	if _, _, err := next.Artifacts().Open(name); !problem.Is(err, problem.NotFound) {
 		t.Errorf("it was published: %v", err)
 	}
-	put(t, next.Artifacts(), content)
-	wantArtifact(t, next.Artifacts(), content)
+	artifacttest.Put(t, next.Artifacts(), content)
+	artifacttest.WantContent(t, next.Artifacts(), content)
 }
 
 type readerFunc func([]byte) (int, error)

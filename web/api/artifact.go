@@ -77,16 +77,24 @@ func (s artifactAPI) getArtifact(ctx context.Context, input *downloadInput) (*hu
 	if err := s.studies.CheckArtifact(ctx, input.SHA256); err != nil {
 		return nil, err
 	}
-	if bucket, ok := s.artifacts.(linker); ok && input.Direct {
+	if bucket, ok := s.artifacts.(transfer.Bucket); ok && input.Direct {
 		link, err := bucket.Link(ctx, input.SHA256)
 		return sent(transfer.File{Link: link}), err
 	}
 	return s.file(input.SHA256, "application/octet-stream", input.SHA256)
 }
 
-// linker is a place whose artifacts can be read without this server.
-type linker interface {
-	Link(ctx context.Context, sha256 string) (string, error)
+func (s artifactAPI) linkUpload(ctx context.Context, input *BlobRef) (*jsonAnswer[protocol.UploadLink], error) {
+	link, headers, err := transfer.BucketOf(s.artifacts).UploadLink(ctx, guard.CallerOf(guard.TokenOf(ctx)).Holder, input.SHA256)
+	return answered(protocol.UploadLink{Link: link, Headers: headers}, err)
+}
+
+func (s artifactAPI) takeUpload(ctx context.Context, input *BlobRef) (*nothing, error) {
+	bytes, start, err := transfer.BucketOf(s.artifacts).TakeUpload(ctx, guard.CallerOf(guard.TokenOf(ctx)).Holder, input.SHA256, s.artifactLimit, len(sealed.Magic))
+	if err == nil {
+		s.studies.Uploaded(ctx, input.SHA256, bytes, string(start) == sealed.Magic)
+	}
+	return nil, err
 }
 
 type loggedInput struct {

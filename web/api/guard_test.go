@@ -69,7 +69,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/architectures":                               "admin viewer", "POST /api/v1/architectures": "admin",
 	"POST /api/v1/trials/{trial}/checkpoint": "admin user worker", "POST /api/v1/trials/{trial}/finish": "admin user worker",
 	"POST /api/v1/trials/{trial}/log": "admin user worker", "POST /api/v1/trials/{trial}/samples": "admin user worker",
-	"POST /api/v1/trials/{trial}/artifacts": "admin user worker", "GET /api/v1/studies/{study}/trials/{number}/artifacts/{name}": "admin user viewer link", "PUT /api/v1/artifacts/{sha256}": "admin user worker",
+	"POST /api/v1/trials/{trial}/artifacts": "admin user worker", "GET /api/v1/studies/{study}/trials/{number}/artifacts/{name}": "admin user viewer link", "PUT /api/v1/artifacts/{sha256}": "admin user worker", "POST /api/v1/artifacts/{sha256}/link": "admin user worker", "POST /api/v1/artifacts/{sha256}/uploaded": "admin user worker",
 	"GET /api/v1/ground-truth": "admin user viewer", "GET /api/v1/ground-truth/machines": "admin user viewer",
 	"GET /api/v1/ground-truth/runs": "admin user viewer", "GET /api/v1/ground-truth/clusters": "admin user viewer",
 	"POST /api/v1/ground-truth": "admin", "DELETE /api/v1/ground-truth": "admin",

@@ -135,6 +135,8 @@ func (s *server) sharedRoutes() []route {
 		{"PUT", blobPath, guard.Runners, 204, guard.Stream, "put-artifact", "Upload bytes under their SHA-256", handle(s, artifactAPI{s}.putArtifact), describeUpload},
 		{"GET", blobPath, guard.Holders, 200, guard.Stream, "get-artifact", "Download an artifact", handle(s, artifactAPI{s}.getArtifact), bytesAnswer("application/octet-stream")},
 		{"HEAD", blobPath, guard.Holders, 200, guard.Stream, "head-artifact", "Ask for an artifact's size", handle(s, artifactAPI{s}.getArtifact), nil},
+		{"POST", blobPath + "/link", guard.Runners, 200, guard.Call, "link-upload", "Get a link to PUT an artifact to the server's bucket, with its headers and without the token; then POST to /uploaded", handle(s, artifactAPI{s}.linkUpload), nil},
+		{"POST", blobPath + "/uploaded", guard.Runners, 204, guard.Call, "take-upload", "Make an artifact of what was PUT to its link", handle(s, artifactAPI{s}.takeUpload), nil},
 		{"POST", datasetPath, guard.Owners, 201, guard.Call, "publish-dataset", "Make an encrypted artifact that you have uploaded one of your data sets", handle(s, ofBody(s.studies.PublishDataset)), nil},
 		{"GET", datasetPath, guard.Owners, 200, guard.Call, "list-datasets", "List the encrypted data sets", handle(s, ofList(s.studies.Datasets, func(list []protocol.Dataset) datasetList { return datasetList{list} })), nil},
 		{"DELETE", datasetPath + "/{sha256}", guard.Owners, 204, guard.Call, "delete-dataset", "Delete an encrypted data set", handle(s, remove[BlobRef](s.studies.DeleteDataset)), nil},
@@ -191,7 +193,7 @@ func (r route) guarded() guard.Route {
 // routine reports whether a request needs no entry in the audit log: one for the
 // checkpoint of a trial that a worker holds, which the study's events name.
 func (r route) routine(_ *http.Request, token auth.Token) bool {
-	return r.path == blobPath && token.Scope == auth.Worker
+	return strings.HasPrefix(r.path, blobPath) && token.Scope == auth.Worker
 }
 
 // registration makes huma serve an operation.

@@ -1,10 +1,42 @@
 package transfer
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/tandem-tune/tandem/internal/problem"
 )
+
+// Bucket is a place that clients reach without this server, by links.
+type Bucket interface {
+	Link(ctx context.Context, sha256 string) (string, error)
+	UploadLink(ctx context.Context, holder, sha256 string) (link string, headers map[string]string, err error)
+	TakeUpload(ctx context.Context, holder, sha256 string, limit int64, first int) (bytes int64, start []byte, err error)
+}
+
+// BucketOf is the place as a bucket. If it is none, its calls say so (not_found).
+func BucketOf(place any) Bucket {
+	if bucket, ok := place.(Bucket); ok {
+		return bucket
+	}
+	return none{}
+}
+
+type none struct{ Bucket }
+
+var errNone = problem.New(problem.NotFound, "this server keeps artifacts itself: PUT the bytes to it")
+
+// UploadLink says that there is none.
+func (none) UploadLink(context.Context, string, string) (string, map[string]string, error) {
+	return "", nil, errNone
+}
+
+// TakeUpload says that there is none.
+func (none) TakeUpload(context.Context, string, string, int64, int) (int64, []byte, error) {
+	return 0, nil, errNone
+}
 
 // File is what somebody uploaded.
 type File struct {

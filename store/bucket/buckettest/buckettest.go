@@ -2,8 +2,14 @@
 package buckettest
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,9 +29,12 @@ type Service struct {
 	Endpoint string
 	// Environment are the variables with its key.
 	Environment []string
-	// Fake says that it is in this process, and Linked counts what was read there by links.
-	Fake   bool
-	Linked atomic.Int64
+	// Fake says that it is in this process. Linked counts what was read there by links, and
+	// Sent what was put by links.
+	Fake         bool
+	Linked, Sent atomic.Int64
+	// Careless has the fake one take whatever comes by a link.
+	Careless atomic.Bool
 }
 
 // Open is the service that TANDEM_TEST_S3 names, with AWS's variables for its key, or a
@@ -35,17 +44,65 @@ func Open(t testing.TB) *Service {
 	if endpoint := os.Getenv("TANDEM_TEST_S3"); endpoint != "" {
 		return &Service{Endpoint: endpoint, Environment: []string{"AWS_ACCESS_KEY_ID=" + os.Getenv("AWS_ACCESS_KEY_ID"), "AWS_SECRET_ACCESS_KEY=" + os.Getenv("AWS_SECRET_ACCESS_KEY")}}
 	}
-	s := &Service{Environment: []string{"AWS_ACCESS_KEY_ID=tester", "AWS_SECRET_ACCESS_KEY=tester-secret"}, Fake: true}
+	s := &Service{Environment: []string{"AWS_ACCESS_KEY_ID=tester", "AWS_SECRET_ACCESS_KEY=" + fakeSecret}, Fake: true}
 	fake := gofakes3.New(s3mem.New()).Server()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && r.URL.Query().Has("X-Amz-Signature") {
+		switch linked := r.URL.Query().Has("X-Amz-Signature"); {
+		case linked && r.Method == http.MethodGet:
 			s.Linked.Add(1)
+		case linked && r.Method == http.MethodPut:
+			if !s.Careless.Load() && !checked(w, r) {
+				return
+			}
+			s.Sent.Add(1)
 		}
 		fake.ServeHTTP(w, r)
 	}))
 	t.Cleanup(service.Close)
 	s.Endpoint = service.URL
 	return s
+}
+
+const fakeSecret = "tester-secret"
+
+// checksum is the header that links for uploads sign.
+const checksum = "X-Amz-Checksum-Sha256"
+
+// checked reports whether the bytes are those that the link is for, and whether the link was
+// signed with the service's key. The fake service itself checks neither.
+func checked(w http.ResponseWriter, r *http.Request) bool {
+	body, err := io.ReadAll(r.Body)
+	sum := sha256.Sum256(body)
+	if err != nil || r.Header.Get(checksum) != base64.StdEncoding.EncodeToString(sum[:]) || r.URL.Query().Get("X-Amz-Signature") != signature(r) {
+		http.Error(w, "the link is for other bytes", http.StatusBadRequest)
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
+}
+
+// signature is that of a link by AWS's Signature Version 4, with the headers that came.
+func signature(r *http.Request) string {
+	query := r.URL.Query()
+	query.Del("X-Amz-Signature")
+	names, headers := query.Get("X-Amz-SignedHeaders"), ""
+	for name := range strings.SplitSeq(names, ";") {
+		value := r.Header.Get(name)
+		if name == "host" {
+			value = r.Host
+		}
+		headers += name + ":" + value + "\n"
+	}
+	asked := strings.Join([]string{r.Method, r.URL.EscapedPath(), strings.ReplaceAll(query.Encode(), "+", "%20"), headers, names, "UNSIGNED-PAYLOAD"}, "\n")
+	scope := strings.Split(query.Get("X-Amz-Credential"), "/")[1:]
+	sum := sha256.Sum256([]byte(asked))
+	key := []byte("AWS4" + fakeSecret)
+	for _, part := range append(scope, strings.Join([]string{"AWS4-HMAC-SHA256", query.Get("X-Amz-Date"), strings.Join(scope, "/"), hex.EncodeToString(sum[:])}, "\n")) {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part)) //nolint:errcheck // it never fails
+		key = mac.Sum(nil)
+	}
+	return hex.EncodeToString(key)
 }
 
 // Bucket makes an empty one and returns its name and a client.

@@ -44,5 +44,8 @@ func (o Options) place(ctx context.Context, kept artifacts) (artifacts, error) {
 		err = artifact.Move(folder, o.bucket.address)
 	}
 	o.Logger.Info("artifacts are kept in a bucket", "bucket", o.bucket.address, "moved", moved)
+	if why := store.Unlinked(); why != nil {
+		o.Logger.Warn("uploads pass through this server", "why", why)
+	}
 	return store, err
 }

@@ -157,12 +157,11 @@ func (p *Process) standBy(ctx context.Context, heard func(postgres.Owner)) error
 		return err
 	}
 	p.standby.Follow(standby.Owner{}) // it is this one: whoever still asks there is to come back
-	rows := store.Artifacts()
-	kept, err := p.options.place(ctx, rows)
+	kept, err := p.options.place(ctx, store.Artifacts())
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	s := &server{process: p, store: store, artifacts: kept, tidy: rows.Tidy, peerSecret: store.Owner().Secret}
+	s := &server{process: p, store: store, artifacts: kept, peerSecret: store.Owner().Secret}
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, store.Close())
 	}

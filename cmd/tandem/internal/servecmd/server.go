@@ -53,9 +53,7 @@ type server struct {
 	opened    time.Time
 	store     storage
 	artifacts artifacts
-	// tidy removes what a sweep leaves behind; nil: nothing.
-	tidy    func(context.Context) error
-	studies *study.Service
+	studies   *study.Service
 	// peerSecret is what other servers show with requests that they pass on.
 	peerSecret string
 	// audit is who did what on this server.
@@ -219,10 +217,10 @@ func (s *server) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.tidy == nil {
-		return nil
+	if place, ok := s.artifacts.(interface{ Tidy(context.Context) error }); ok {
+		return place.Tidy(ctx)
 	}
-	return s.tidy(ctx)
+	return nil
 }
 
 const (

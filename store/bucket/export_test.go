@@ -1,0 +1,4 @@
+package bucket
+
+// TidyAt is [Store.Tidy] at another time.
+var TidyAt = (*Store).tidy
