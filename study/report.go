@@ -36,7 +36,7 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	if err := r.CheckReport(t, report, worker.Type); err != nil {
 		return protocol.Directive{}, err
 	}
-	report = told(r, report)
+	report = told(r, t, report)
 	s.allocator.Renew(t.ID, t.LeaseEpoch)
 	fresh, t, err := s.fresh(ctx, r, t, report.Epoch)
 	if err != nil {
@@ -49,6 +49,9 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	known, err := r.Tuning().Known(ctx, s.truth, here)
 	if err != nil {
 		return protocol.Directive{}, err
+	}
+	if fresh && report.Attestation != "" {
+		t.Attested = t.LeaseEpoch
 	}
 	tx := r.Begin()
 	guidance := r.Tuning().Guide(known, t, report, here, tx.Now)
@@ -77,12 +80,14 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	return directive, nil
 }
 
-// told is what the server keeps of the report: of a confidential study no profile, and of
-// others no broker's word.
-func told(r *session.Session, report protocol.Report) protocol.Report {
-	if r.Study.Definition.Confidential != nil {
+// told is what the server keeps of the report: of a confidential study no profile, and a
+// broker's word once for each lease; of others none.
+func told(r *session.Session, t trial.Trial, report protocol.Report) protocol.Report {
+	private := r.Study.Definition.Confidential != nil
+	if private {
 		report.Profile = nil
-	} else {
+	}
+	if !private || t.Attested == t.LeaseEpoch {
 		report.Attestation = ""
 	}
 	return report

@@ -50,3 +50,30 @@ func (c *Cost) Grams() Float {
 	}
 	return *c.CO2
 }
+
+// Energy is what a span of training consumed.
+type Energy struct {
+	Joules Float `json:"joules"`
+	// Method is how it was obtained: "rapl", "nvml", or "estimate: ..." with
+	// the model's assumption. Anything that starts with "estimate" is labelled
+	// as an estimate wherever it is shown.
+	Method string `json:"method"`
+}
+
+// Plus adds what another span consumed. Sums of different methods say so, and
+// a sum with an estimate in it is an estimate.
+func (e Energy) Plus(other Energy) Energy {
+	switch {
+	case other.Method == "":
+		return e
+	case e.Method == "" || e.Method == other.Method:
+		return Energy{Joules: e.Joules + other.Joules, Method: other.Method}
+	case e.Estimated() || other.Estimated():
+		return Energy{Joules: e.Joules + other.Joules, Method: "estimate: several methods"}
+	default:
+		return Energy{Joules: e.Joules + other.Joules, Method: "measured: several methods"}
+	}
+}
+
+// Estimated reports whether the joules come from a model, not from a meter.
+func (e Energy) Estimated() bool { return strings.HasPrefix(e.Method, "estimate") }

@@ -66,33 +66,6 @@ type Result struct {
 	At *time.Time `json:"at,omitempty"`
 }
 
-// Energy is what a span of training consumed.
-type Energy struct {
-	Joules Float `json:"joules"`
-	// Method is how it was obtained: "rapl", "nvml", or "estimate: ..." with
-	// the model's assumption. Anything that starts with "estimate" is labelled
-	// as an estimate wherever it is shown.
-	Method string `json:"method"`
-}
-
-// Plus adds what another span consumed. Sums of different methods say so, and
-// a sum with an estimate in it is an estimate.
-func (e Energy) Plus(other Energy) Energy {
-	switch {
-	case other.Method == "":
-		return e
-	case e.Method == "" || e.Method == other.Method:
-		return Energy{Joules: e.Joules + other.Joules, Method: other.Method}
-	case e.Estimated() || other.Estimated():
-		return Energy{Joules: e.Joules + other.Joules, Method: "estimate: several methods"}
-	default:
-		return Energy{Joules: e.Joules + other.Joules, Method: "measured: several methods"}
-	}
-}
-
-// Estimated reports whether the joules come from a model, not from a meter.
-func (e Energy) Estimated() bool { return strings.HasPrefix(e.Method, "estimate") }
-
 // Report is one epoch's outcome. (Trial, Rung, Epoch) is unique: the first
 // accepted report stays, a repetition changes nothing.
 type Report struct {
@@ -125,7 +98,7 @@ type Report struct {
 	Saved *Saving `json:"saved,omitempty"`
 	// LeaseEpoch and Worker say under which lease it was accepted, and Attestation what a broker signed.
 	LeaseEpoch  LeaseEpoch `json:"lease_epoch"`
-	Attestation string     `json:"attestation,omitempty" doc:"of a confidential lease's first report: the signed result of the broker that released the key"`
+	Attestation string     `json:"attestation,omitempty" doc:"of the first report that was kept of a confidential lease: the signed result of the broker that released the key"`
 	Worker      string     `json:"worker"`
 	// At is the server's time of acceptance.
 	At time.Time `json:"at"`
@@ -214,6 +187,8 @@ type Trial struct {
 	// Explained are those losses of which the engine that ran the worker knows why: they
 	// count for nothing.
 	Explained int `json:"explained_losses,omitempty" doc:"losses of which the engine that ran the worker knows why, as a preemption; they do not count towards the losses after which a trial is given up"`
+	// Attested is the newest lease of which a report was kept with a broker's word.
+	Attested LeaseEpoch `json:"attested,omitempty" doc:"newest lease of which a report was kept with the word of a broker"`
 	// LostOn names the machines the trial was lost on since it last reported.
 	LostOn []string `json:"lost_on,omitempty"`
 	// FailedStarts are its failures before the first report of a lease, since it last

@@ -40,9 +40,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	var directive protocol.Directive
 	if err == nil {
 		report := r.measured(said, arrived)
-		if !p.reported {
-			report.Attestation = r.attestation
-		}
+		report.Attestation = r.attestation // with each: the server may know the first epochs from before
 		r.noteOutbox(r.outbox.Keep(report))
 		r.emulation.Await(r.ctx)
 		err = retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
