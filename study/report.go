@@ -50,13 +50,10 @@ func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report
 	if err != nil {
 		return protocol.Directive{}, err
 	}
-	if fresh && report.Attestation != "" {
-		t.Attested = t.LeaseEpoch
-	}
 	tx := r.Begin()
 	guidance := r.Tuning().Guide(known, t, report, here, tx.Now)
 	tx.Machine, tx.Start = worker.Type, s.starting(r, t, tx.Now)
-	if t, err = tx.Report(t, report, fresh, guidance); err != nil {
+	if t, err = tx.Report(attested(t, report, fresh), report, fresh, guidance); err != nil {
 		tx.Abandon()
 		return protocol.Directive{}, err
 	}
@@ -91,6 +88,14 @@ func told(r *session.Session, t trial.Trial, report protocol.Report) protocol.Re
 		report.Attestation = ""
 	}
 	return report
+}
+
+// attested is the trial that knows whether the report is kept with a broker's word.
+func attested(t trial.Trial, report protocol.Report, kept bool) trial.Trial {
+	if kept && report.Attestation != "" {
+		t.Attested = t.LeaseEpoch
+	}
+	return t
 }
 
 // resize tells the pool what the trial takes of its machine from now on.
