@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -133,14 +135,37 @@ func (s *Slurm) Run(name string, args ...string) string {
 	return string(said)
 }
 
-// FailNode has the controller lose a node at once: its daemon and those of its jobs are
-// killed. What the jobs have started may run on.
+// FailNode has the controller lose a node at once: its daemon, those of its jobs and what
+// they run are killed. What runs on a machine whose power fails takes no leave.
 func (s *Slurm) FailNode(name string) {
 	s.t.Helper()
-	jobs := strings.Fields(s.Run("squeue", "--noheader", "--nodelist="+name, "--format=%A"))
 	s.kill("slurmd-" + name)
-	for _, job := range jobs {
-		exec.Command("pkill", "-KILL", "-f", `slurmstepd: \[`+job+`\.`).Run() //nolint:errcheck // a step may have ended
+	var steps, tasks []int
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, path := range environments {
+		variables, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(variables, []byte("SLURMD_NODENAME="+name+"\x00")) || !bytes.Contains(variables, []byte(s.Folder)) {
+			continue // another's, or gone
+		}
+		var task, parent int
+		var command, state string
+		status, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		if _, failed := fmt.Sscanf(string(status), "%d %s %s %d", &task, &command, &state, &parent); err != nil || failed != nil {
+			continue
+		}
+		tasks = append(tasks, task)
+		if is, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent)); err == nil && strings.HasPrefix(string(is), "slurmstepd") {
+			steps = append(steps, parent)
+		}
+	}
+	if len(steps) == 0 {
+		s.t.Fatalf("nothing runs on the node %s", name)
+	}
+	for _, pid := range append(steps, tasks...) {
+		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 	}
 }
 
