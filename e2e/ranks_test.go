@@ -12,17 +12,18 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// TestRanksTrainTogether has three processes train each trial, as torchrun starts them.
-// They wait for each other in every epoch, so that one which went on alone, or ended
-// earlier, would fail its trial. The trials are promoted, and some are stopped in the
-// middle. In one study all ranks report, in the other only the first.
+// TestRanksTrainTogether has three processes train each trial. In one study the command
+// starts them, as torchrun does, and all report. In the other the worker does, and only the
+// first reports. They wait for each other in every epoch, so that one which went on alone,
+// or ended earlier, would fail its trial. The trials are promoted, and some are stopped in
+// the middle.
 func TestRanksTrainTogether(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("testdata/ranks.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, variables := range map[string]string{"all-report": "ALL_REPORT: 1, ", "first-reports": ""} {
+	for name, variables := range map[string]string{"all-report": "ALL_REPORT: 1, ", "first-reports": threeProcesses} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			here := newSite(t)
@@ -31,7 +32,11 @@ func TestRanksTrainTogether(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), script, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.rewrite("environment: {", "environment: {"+variables)
+			if variables == threeProcesses {
+				s.rewrite("environment:", threeProcesses+"environment:")
+			} else {
+				s.rewrite("environment: {", "environment: {"+variables)
+			}
 			here.must("study", "create", s.file)
 			found := read[result](t, here.must("study", "watch", s.name, "--json"))
 			if p := found.Study.Progress; found.Study.Status != protocol.StudyCompleted || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
@@ -39,6 +44,31 @@ func TestRanksTrainTogether(t *testing.T) {
 			}
 			wantTogether(t, s, found.Study.Progress.Epochs)
 		})
+	}
+}
+
+// threeProcesses is of a study file.
+const threeProcesses = "processes: 3\n"
+
+// TestARankThatFailsEndsTheOthers: the others would wait for it for ever.
+func TestARankThatFailsEndsTheOthers(t *testing.T) {
+	t.Parallel()
+	here := newSite(t)
+	here.worker("--slots", "1")
+	s := newStudy(t, "failing-rank", "epochs, epochs: 1", "0.05", 1)
+	s.rewrite("command: [python3, train.py]", `command: [sh, -c, "echo $RANK of $WORLD_SIZE, threads $OMP_NUM_THREADS; test $RANK != 1 && exec sleep 600; exit 7"]`)
+	s.rewrite("environment:", "retry: {failures: 0}\n"+threeProcesses+"environment:")
+	s.rewrite("system: off", "system: {cpu_threads: 6}")
+	here.must("study", "create", s.file)
+	until(t, "the trial's end", func() bool {
+		trials := here.books(s.name).Trials
+		return len(trials) > 0 && trials[0].State.Terminal()
+	})
+	if one := here.books(s.name).Trials[0]; one.State != trial.Failed || !strings.Contains(one.Reason, "7") {
+		t.Errorf("the trial is %s: %s", one.State, one.Reason)
+	}
+	if log := here.must("study", "log", s.name, "0"); !strings.Contains(log, "1 of 3, threads 2") {
+		t.Errorf("the log is\n%s", log)
 	}
 }
 
@@ -55,6 +85,7 @@ func TestRanksAreStoppedTogether(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), script, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	s.rewrite("environment:", threeProcesses+"environment:")
 	here.must("study", "create", s.file)
 	until(t, "three epochs", func() bool { return len(s.entries("rank2")) > 3 })
 	here.must("study", "stop", s.name)
@@ -63,9 +94,8 @@ func TestRanksAreStoppedTogether(t *testing.T) {
 	wantTogether(t, s, first[len(first)-1].epoch)
 }
 
-// TestExampleInTwoProcesses runs the example of DistributedDataParallel in small, with PyTorch's collective
-// operations. Debian's torchrun does not work with its Python, so that another program
-// starts the processes as it does.
+// TestExampleInTwoProcesses runs the example of DistributedDataParallel in small, with
+// PyTorch's collective operations.
 func TestExampleInTwoProcesses(t *testing.T) {
 	t.Parallel()
 	python := os.Getenv("TANDEM_EXAMPLE_PYTHON")
@@ -76,21 +106,15 @@ func TestExampleInTwoProcesses(t *testing.T) {
 	if err := os.CopyFS(folder, os.DirFS("../examples/lenet-fashion-mnist")); err != nil {
 		t.Fatal(err)
 	}
-	starter, err := os.ReadFile("testdata/ranks.py")
-	if err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(folder, "ddp.yaml")
 	full, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := strings.NewReplacer(`[torchrun, --standalone, --nproc_per_node, "2", ddp.py]`, "[python3, ranks.py, ddp.py]", "max: 9}}", "max: 2}, eta: 2}", "trials: 12", "trials: 2").Replace(string(full)) +
+	small := strings.NewReplacer("max: 9}}", "max: 2}, eta: 2}", "trials: 12", "trials: 2").Replace(string(full)) +
 		"environment: {FASHION_MNIST_DIR: sample}\n"
-	for path, content := range map[string]string{file: small, filepath.Join(folder, "ranks.py"): string(starter)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(file, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	got := cli(t, nil, "run", file, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--path", filepath.Dir(python), "--json")
 	if got.code != 0 {

@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/truthcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/workercmd"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/workers/ranks"
 	"github.com/tandem-tune/tandem/workers/sandbox"
 	"github.com/tandem-tune/tandem/workers/service"
 )
@@ -38,6 +39,9 @@ func main() {
 	}
 	if definition.IsService(append([]string{"tandem"}, os.Args[1:]...)) {
 		os.Exit(service.Process(os.Args[2]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == ranks.Subcommand {
+		os.Exit(ranks.Process(os.Args[2:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,6 +1,6 @@
-"""A training by several processes: this one starts them as torchrun does, and each meets the others in every epoch.
+"""A training by several processes, each of which meets the others in every epoch.
 
-With the path of a script it starts that one in two processes instead.
+Started alone, this one starts them as torchrun does.
 """
 
 import os
@@ -15,21 +15,21 @@ import tandem
 SIZE = 3
 
 
-def start(script: str, size: int) -> int:
+def start() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = {
-        "WORLD_SIZE": str(size),
-        "LOCAL_WORLD_SIZE": str(size),
+        "WORLD_SIZE": str(SIZE),
+        "LOCAL_WORLD_SIZE": str(SIZE),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
     ranks = [
         subprocess.Popen(
-            [sys.executable, script], env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            [sys.executable, __file__], env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
         )
-        for rank in range(size)
+        for rank in range(SIZE)
     ]
     return max(process.wait() for process in ranks)
 
@@ -71,7 +71,5 @@ def train(rank: int) -> None:
 if __name__ == "__main__":
     if "RANK" in os.environ:
         train(int(os.environ["RANK"]))
-    elif len(sys.argv) > 1:
-        sys.exit(start(sys.argv[1], 2))
     else:
-        sys.exit(start(__file__, SIZE))
+        sys.exit(start())

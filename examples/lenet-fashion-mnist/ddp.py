@@ -1,6 +1,6 @@
 """Train one network in several processes (DistributedDataParallel): a trial of the study in ddp.yaml.
 
-A worker starts torchrun, which starts this script once for each process. By hand: torchrun --nproc_per_node 2 ddp.py
+The worker starts this script once for each process. By hand: torchrun --nproc_per_node 2 ddp.py
 """
 
 from __future__ import annotations

@@ -72,12 +72,8 @@ type Lease struct {
 	FirstEpoch int                    `json:"first_epoch"`
 	Params     space.Configuration    `json:"params"`
 	System     map[string]space.Value `json:"system"`
-	// GPUs are those that the trial has for itself, by their place in the list that
-	// the worker registered with; GPUCount is how many the command sees, absent
-	// where that is left to the worker. Cores are kept for it; 0: its study asks for
-	// none.
-	GPUs     []int `json:"gpus,omitempty" doc:"places in the worker's list of GPUs: those the trial has for itself"`
-	GPUCount *int  `json:"gpu_count,omitempty" doc:"how many GPUs the command sees; absent: those that the worker lets it see"`
+	GPUs       []int                  `json:"gpus,omitempty" doc:"places in the worker's list of GPUs: those the trial has for itself"`
+	GPUCount   *int                   `json:"gpu_count,omitempty" doc:"how many GPUs the command sees; absent: those that the worker lets it see"`
 	// GPUShared says that other trials may run on its GPU: the command should take no
 	// more of its memory than it needs.
 	GPUShared bool   `json:"gpu_shared,omitempty" doc:"other trials may run on its GPU"`
@@ -87,6 +83,7 @@ type Lease struct {
 	Checkpoint          *trial.Checkpoint `json:"checkpoint,omitempty"`
 	Command             []string          `json:"command,omitempty"`
 	Directory           string            `json:"directory,omitempty"`
+	Processes           int               `json:"processes,omitempty" doc:"processes of the command that train together; below 2: one"`
 	Environment         map[string]string `json:"environment,omitempty"`
 	EpochTimeoutSeconds float64           `json:"epoch_timeout_seconds,omitempty"`
 	// StallSeconds is after how long without a report, output or CPU time the

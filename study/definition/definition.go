@@ -198,6 +198,8 @@ type Definition struct {
 	// Command is an argv, started without a shell. Empty for a study that is
 	// driven by ask and tell from the user's own process.
 	Command []string `json:"command,omitempty"`
+	// Processes is how many processes of Command train a trial together; below 2: one.
+	Processes int `json:"processes,omitempty"`
 	// Service is what Command drives, where that is [Service.Command]; nil for a script.
 	Service *Service `json:"service,omitempty"`
 	// Directory is where the command starts, on the worker. Relative to the

@@ -128,7 +128,7 @@ func (r *State) LeaseFor(t trial.Trial, timing protocol.Timing) *protocol.Lease 
 		Trial: t.ID, Study: def.Name, StudyID: r.Study.ID, Number: t.Number, LeaseEpoch: t.LeaseEpoch,
 		Rung: t.Rung, Budget: t.Budget, FirstEpoch: t.NextEpoch(rung),
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
-		Command: def.Command, Directory: def.Directory, Environment: def.Environment,
+		Command: def.Command, Processes: def.Processes, Directory: def.Directory, Environment: def.Environment,
 		Sandbox: def.Sandbox, Secrets: def.Secrets, Recipients: def.Recipients(), Datasets: def.Datasets(), Confidential: def.Confidential,
 		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: timing, Sprint: def.Sprint,
 	}

@@ -37,6 +37,19 @@ func readCommand(s tree.Section, service *definition.Service) []string {
 	return driver
 }
 
+// mostProcesses is how many processes train one trial at most.
+const mostProcesses = 64
+
+// readProcesses reads how many processes of the command train together.
+func readProcesses(s tree.Section, def definition.Definition) (count int) {
+	s.Whole("processes", 1, mostProcesses, &count)
+	if n, at := s.Get("processes"); n != nil && (len(def.Command) == 0 || def.Service != nil) {
+		s.Fault(at, n, "is for a command that trains: without one, or beside service, leave it out")
+		return 0
+	}
+	return count
+}
+
 // readArgv reads a program and its arguments; instead is what an empty one could be.
 func readArgv(s tree.Section, n *tree.Node, at, instead string) []string {
 	switch {

@@ -205,6 +205,9 @@ func definitions() *rapid.Generator[definition.Definition] {
 			low, high := number.Draw(t, "least"), 2e6
 			def.Constraints = []definition.Constraint{{Metric: "cost", Max: &high}, {Expression: "cost * 2", Name: "twice", Min: &low, Max: &high}, {Expression: "a/b", Min: &low}}
 		}
+		if def.Service == nil && len(def.Command) > 0 {
+			def.Processes = rapid.IntRange(0, 64).Draw(t, "processes")
+		}
 		def.Budget.Rounding = rapid.SampledFrom([]budget.Rounding{budget.Nearest, budget.Down}).Draw(t, "rounding")
 		if rapid.Bool().Draw(t, "with a formula") {
 			o := &def.Objectives[0]

@@ -20,12 +20,13 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 		return def
 	}
 	s, _ := d.Open("", root,
-		"name", "description", "command", "service", "directory", "code", "environment", "secrets", "encryption", "confidential", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
+		"name", "description", "command", "processes", "service", "directory", "code", "environment", "secrets", "encryption", "confidential", "sandbox", "epoch_timeout_seconds", "stall_seconds", "stall_ends", "objective", "constraints",
 		"space", "forbidden", "system", "similarity", "inference", "budget", "search", "stop", "when", "retry", "placement", "priority", "approximation", "response_seconds", "sprint", "parallel", "preempt", "resources", "hooks")
 	readName(s, &def.Name)
 	s.Text("description", 4096, &def.Description)
 	def.Service = readService(s)
 	def.Command = readCommand(s, def.Service)
+	def.Processes = readProcesses(s, def)
 	s.Text("directory", 4096, &def.Directory)
 	s.Text("code", 64, &def.Code)
 	def.Environment = readEnvironment(s)

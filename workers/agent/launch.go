@@ -13,7 +13,10 @@ import (
 // launch starts the prepared command and the measurement of its first epoch.
 func (r starting) launch(command *exec.Cmd, environment map[string]string) (err error) {
 	s := r.slot
-	if s.Subject.Environment, err = process.Variables(environment); err != nil {
+	if s.Subject.Environment, err = process.Variables(environment); err == nil {
+		command, err = process.Together(command, r.lease)
+	}
+	if err != nil {
 		return err
 	}
 	s.Subject.GPUs = r.lease.GPUs

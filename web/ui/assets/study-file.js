@@ -167,12 +167,12 @@ function setPlain(root, path, value) {
 
 /** The values of a study that there is, as short as people write them: what is a default, and its seed, are left out. */
 export function concise(definition, name) {
-  const { description, command, directory, environment, secrets, encryption, confidential, sandbox, epoch_timeout_seconds: timeout, stall_seconds: stall, stall_ends: ends, objective, constraints, space, system, inference, budget, search, stop, retry, placement, priority, approximation, response_seconds: responses, sprint, parallel, preempt, resources } = definition;
+  const { description, command, processes, directory, environment, secrets, encryption, confidential, sandbox, epoch_timeout_seconds: timeout, stall_seconds: stall, stall_ends: ends, objective, constraints, space, system, inference, budget, search, stop, retry, placement, priority, approximation, response_seconds: responses, sprint, parallel, preempt, resources } = definition;
   const { seed, warm_start: warm, ...method } = search;
   const { sources, ...begun } = warm ?? {};
   const grown = budget.epochs && budget.epochs.min === budget.epochs.max ? { ...budget, epochs: budget.epochs.max } : budget;
   return trimmed({
-    name, description, command, directory, environment, secrets, encryption, confidential, sandbox, epoch_timeout_seconds: timeout, stall_seconds: stall, stall_ends: ends,
+    name, description, command, processes, directory, environment, secrets, encryption, confidential, sandbox, epoch_timeout_seconds: timeout, stall_seconds: stall, stall_ends: ends,
     objective: objective.length === 1 ? objective[0] : objective, constraints,
     space: Object.fromEntries(space.parameters.map(({ name: parameter, when, ...rest }) => [parameter, shortened(rest, when)])),
     forbidden: space.forbidden?.map(conditions), system: Object.keys(system ?? {}).length > 0 ? system : undefined, inference, budget: grown,

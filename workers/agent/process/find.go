@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/workers/ranks"
 )
 
 // StudyFault is something a study has wrong for this worker: no retry on it
@@ -65,6 +66,18 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 		return command, StudyFault{fmt.Sprintf("command not found: %s does not exist on worker %s", command.Path, r.Worker)}
 	}
 	return command, nil
+}
+
+// Together is the command itself, or what runs as many processes of it as the lease wants.
+func Together(command *exec.Cmd, lease protocol.Lease) (*exec.Cmd, error) {
+	if lease.Processes < 2 {
+		return command, nil
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, which runs several processes: %w", err)
+	}
+	return &exec.Cmd{Path: own, Args: ranks.Command(own, lease.Processes, command.Path, command.Args[1:]), Dir: command.Dir}, nil
 }
 
 // lookUp finds a program in the folders of a PATH; empty if it is in none.
