@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-sev-guest/abi"
 
@@ -25,9 +26,11 @@ import (
 	"github.com/tandem-tune/tandem/workers/confidential/release"
 )
 
-const rules = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "none", "releases": {"per_hour": 5, "total": 3},
-	"tee": {"sev-snp": {"products": {"genoa": {"bootloader": 0, "tee": 0, "snp": 0, "microcode": 0}},
-	"measurement": ["000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"]}}}`
+const zero48 = "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+
+const rules = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "20d", "releases": {"per_hour": 5, "total": 3},
+	"tee": {"sev-snp": {"products": {"genoa": {"bootloader": 0, "tee": 0, "snp": 0, "microcode": 0}}, "measurement": ["` + zero48 + `"]},
+	"tdx": {"mrtd": ["` + zero48 + `"], "rtmr": {"0": ["any"], "1": ["any"], "2": ["any"]}}}}`
 
 const key = "AGE-SECRET-KEY-CANARY"
 
@@ -44,9 +47,20 @@ func parsed(t testing.TB) *policy.Policy {
 type machine struct {
 	t          testing.TB
 	amd        *evidencetest.AMD
+	intel      *evidencetest.Intel
+	tee        string // empty: sev-snp
 	url, token string
 	guest      evidencetest.Guest
+	domain     evidencetest.Domain
 	request    release.Request
+}
+
+// show has the machine's processor sign the data.
+func (m *machine) show(data [64]byte) evidence.Evidence {
+	if m.tee == evidence.TDX {
+		return *m.intel.TDX(m.t, m.domain, data)
+	}
+	return *m.amd.SNP(m.t, m.guest, data)
 }
 
 // post sends a document and reads the answer, or the code of a refusal. An error is one
@@ -96,7 +110,7 @@ func (m *machine) ask() (made asked, code string, err error) {
 	}
 	public := made.private.PublicKey().Bytes()
 	made.data = m.request.Data(challenge.Nonce, public)
-	made.answer = broker.Answer{Nonce: challenge.Nonce, Key: public, Evidence: *m.amd.SNP(m.t, m.guest, made.data)}
+	made.answer = broker.Answer{Nonce: challenge.Nonce, Key: public, Evidence: m.show(made.data)}
 	return made, "", nil
 }
 
@@ -120,16 +134,25 @@ func (m *machine) get(change func(*asked)) (key, code string, err error) {
 // started is a broker on the folder, with a machine that it allows.
 func started(t *testing.T, folder string, clock *handclock.Clock, current func(context.Context, release.Request) error) (*broker.Broker, *machine) {
 	t.Helper()
-	amd := evidencetest.NewAMD(t, "Genoa")
-	one, err := broker.Open(broker.Options{
-		Folder: folder, Policy: parsed(t), Key: []byte(key), Roots: amd.Roots(), Current: current, Build: "test", Now: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
+	return startedWith(t, broker.Options{Folder: folder, Now: clock.Now, Current: current})
+}
+
+// startedWith is started with options of which some are left out.
+func startedWith(t *testing.T, options broker.Options) (*broker.Broker, *machine) {
+	t.Helper()
+	amd, intel := evidencetest.NewAMD(t, "Genoa"), evidencetest.NewIntel(t)
+	if options.Roots == nil {
+		options.Roots = amd.Roots()
+		options.Roots.Intel = intel.Roots().Intel
+	}
+	options.Policy, options.Key, options.Build, options.Logger = parsed(t), []byte(key), "test", slog.New(slog.DiscardHandler)
+	one, err := broker.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(one)
 	t.Cleanup(func() { server.Close(); _ = one.Close() })
-	return one, &machine{t: t, amd: amd, url: server.URL, token: token(t, folder), request: release.Request{Worker: "w", Study: "s", Trial: 1, Lease: 1, Policy: parsed(t).ID()}}
+	return one, &machine{t: t, amd: amd, intel: intel, url: server.URL, token: token(t, options.Folder), request: release.Request{Worker: "w", Study: "s", Trial: 1, Lease: 1, Policy: parsed(t).ID()}}
 }
 
 func token(t testing.TB, folder string) string {
@@ -141,6 +164,9 @@ func token(t testing.TB, folder string) string {
 	return strings.TrimSpace(string(text))
 }
 
+// years are more than any certificate is good for.
+const years = 30 * 365 * 24 * time.Hour
+
 // clock stands at the day of the evidence.
 func clock() *handclock.Clock {
 	made := handclock.New()
@@ -148,11 +174,24 @@ func clock() *handclock.Clock {
 	return made
 }
 
+// For machines of both makers, each code that a broker refuses with.
 func TestTheKeyGoesOnlyToTheMachineThatAsked(t *testing.T) {
+	for _, tee := range []string{evidence.SNP, evidence.TDX} {
+		t.Run(tee, func(t *testing.T) { refusals(t, tee) })
+	}
+}
+
+func refusals(t *testing.T, tee string) {
 	var held error
 	watch := clock()
 	folder := t.TempDir()
 	one, m := started(t, folder, watch, func(context.Context, release.Request) error { return held })
+	m.tee = tee
+	pinned, err := evidence.Pinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, real := startedWith(t, broker.Options{Folder: t.TempDir(), Now: watch.Now, Roots: pinned})
 	if got, code, err := m.get(nil); got != key || code != "" || err != nil {
 		t.Fatalf("%q, %s, %v", got, code, err)
 	}
@@ -172,13 +211,29 @@ func TestTheKeyGoesOnlyToTheMachineThatAsked(t *testing.T) {
 			other, _ := hpke.MLKEM768X25519().GenerateKey()
 			a.answer.Key = other.PublicKey().Bytes()
 		}},
-		{code: "wrong_binding", change: func(a *asked) { before = *a; a.answer.Evidence = *m.amd.SNP(t, m.guest, [64]byte{}) }},
+		{code: "wrong_binding", change: func(a *asked) { before = *a; a.answer.Evidence = m.show([64]byte{}) }},
 		{code: "nonce_used", change: func(a *asked) { *a = before }}, // the good evidence, after a bad try
 		{code: "malformed_evidence", change: func(a *asked) { a.answer.Key = a.answer.Key[1:] }},
 		{code: "malformed_evidence", change: func(a *asked) { a.answer.Evidence.Report = a.answer.Evidence.Report[1:] }},
 		{code: "bad_signature", change: func(a *asked) { a.answer.Evidence.Report[0x91] ^= 1 }},
-		{code: "debug_guest", before: func(m *machine) { m.guest.Policy = abi.SnpPolicy{Debug: true} }},
-		{code: "unknown_measurement", before: func(m *machine) { m.guest.Measurement[0] = 1 }},
+		{code: "untrusted_root", before: func(m *machine) { m.url, m.token = real.url, real.token }},
+		{code: "expired_chain", before: func(*machine) { watch.Pass(years) }},
+		{code: "collateral_stale", before: func(*machine) { watch.Pass(15 * 24 * time.Hour) }}, // of 25 days
+		{code: "collateral_stale", change: func(a *asked) { a.answer.Evidence.Collateral = nil }},
+		{code: "revoked", change: func(a *asked) {
+			if tee == evidence.TDX {
+				a.answer.Evidence.Collateral = m.intel.Collateral(t, evidencetest.Now, "UpToDate", m.intel.PCK())
+				return
+			}
+			a.answer.Evidence.Collateral[evidence.AMDRevoked] = evidence.Document{Body: m.amd.Revoked(t, evidencetest.Now, evidencetest.Now.AddDate(0, 1, 0), m.amd.Intermediate())}
+		}},
+		{code: "tcb_too_low", before: func(m *machine) { m.guest.TCB = 1 }, change: func(a *asked) {
+			if tee == evidence.TDX {
+				a.answer.Evidence.Collateral = m.intel.Collateral(t, evidencetest.Now, "OutOfDate")
+			}
+		}},
+		{code: "debug_guest", before: func(m *machine) { m.guest.Policy, m.domain.Attributes = abi.SnpPolicy{Debug: true}, 1 }},
+		{code: "unknown_measurement", before: func(m *machine) { m.guest.Measurement[0], m.domain.MRTD[0] = 1, 1 }},
 		{code: "stale_lease", before: func(*machine) { held = evidence.Refuse("stale_lease", "lease 2 is held") }},
 		{code: "unavailable", before: func(*machine) { held = errors.New("the study server is gone") }},
 		{code: "", before: func(m *machine) { held, m.request.Lease = nil, 3 }},
@@ -187,6 +242,7 @@ func TestTheKeyGoesOnlyToTheMachineThatAsked(t *testing.T) {
 		{code: "too_many_releases", before: func(m *machine) { m.request.Trial = 3 }},
 	} {
 		held = nil
+		watch.Pass(evidencetest.Now.Sub(watch.Now()))
 		tried := *m
 		if test.before != nil {
 			test.before(&tried)

@@ -22,8 +22,8 @@ type device func(data [64]byte) (report, certificates []byte, err error)
 // Find is what signs on this machine, by the kind of machine that it is. The error says
 // what is missing.
 func Find(root string) (sign device, tee string, err error) {
-	if sign := fake(); sign != nil {
-		return sign, evidence.SNP, nil
+	if sign, tee := fake(); sign != nil {
+		return sign, tee, nil
 	}
 	folder := filepath.Join(root, tsm)
 	if _, err := os.Stat(folder); err != nil {

@@ -218,3 +218,24 @@ func FuzzEvidence(f *testing.F) {
 		}
 	})
 }
+
+// The same for the reports themselves, which a file has in base64: those of real processors
+// are changed, and nothing that these signed is another's.
+func FuzzReport(f *testing.F) {
+	roots := pinned(f)
+	f.Add(testdata.AttestationBytes, testdata.VcekBytes)
+	f.Add(evidencetest.RecordedQuote(), []byte(nil))
+	f.Fuzz(func(t *testing.T, report, certificate []byte) {
+		made := &evidence.Evidence{Version: 1, TEE: evidence.TDX, Report: report}
+		if packed, err := evidence.Pack(report, certificate, nil); err == nil {
+			made = packed
+		}
+		claims, err := made.Verify(roots, day)
+		switch signed := report[:min(len(report), signedBytes)]; {
+		case (err == nil) == (claims == nil) || err != nil && code(err) == err.Error():
+			t.Fatalf("%v, %v", claims, err)
+		case err == nil && !bytes.Equal(signed, testdata.AttestationBytes[:signedBytes]) && !bytes.Equal(signed, evidencetest.RecordedQuote()[:signedBytes]):
+			t.Fatal("a report is believed that nobody signed")
+		}
+	})
+}

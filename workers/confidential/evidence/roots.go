@@ -3,6 +3,7 @@ package evidence
 import (
 	"crypto/x509"
 	_ "embed" // Intel's root
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
@@ -47,12 +48,27 @@ func Pinned() (*Roots, error) {
 	return roots, nil
 }
 
-// Try believes a root for tests too, in AMD's form: the PEM of a Genoa's ASK and ARK. What
-// it vouches for proves nothing.
+// Try believes roots for tests too, as PEM: a Genoa's ASK and ARK, a root in Intel's form,
+// which has an elliptic curve, or both. What they vouch for proves nothing.
 func (r *Roots) Try(chain []byte) error {
+	list, err := certificates(chain)
+	if err != nil || len(list) == 0 {
+		return errors.Join(errors.New("it has no certificates that can be read"), err)
+	}
+	var amd []byte
+	for _, one := range list {
+		if one.PublicKeyAlgorithm == x509.ECDSA {
+			r.Intel.AddCert(one)
+		} else {
+			amd = append(amd, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Raw})...)
+		}
+	}
+	if len(amd) == 0 {
+		return nil
+	}
 	root := trust.AMDRootCertsProduct("Genoa")
 	r.AMD["Genoa"] = []*trust.AMDRootCerts{root}
-	return root.FromKDSCertBytes(chain)
+	return root.FromKDSCertBytes(amd)
 }
 
 // chained refuses a certificate that the roots do not vouch for at the time.

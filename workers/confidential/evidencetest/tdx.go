@@ -33,15 +33,19 @@ func RecordedQuote() []byte {
 
 // Intel is a maker of processors.
 type Intel struct {
+	now                      time.Time
 	root, platform, pck, tcb *x509.Certificate
 	rootKey, platformKey     *ecdsa.PrivateKey
 	pckKey, tcbKey, quoteKey *ecdsa.PrivateKey
 }
 
 // NewIntel makes one. Its processors are like the recorded one.
-func NewIntel(t testing.TB) *Intel {
+func NewIntel(t testing.TB) *Intel { return NewIntelAt(t, Now) }
+
+// NewIntelAt is NewIntel for evidence that is good at the time.
+func NewIntelAt(t testing.TB, now time.Time) *Intel {
 	t.Helper()
-	m := &Intel{}
+	m := &Intel{now: now}
 	for _, key := range []**ecdsa.PrivateKey{&m.rootKey, &m.platformKey, &m.pckKey, &m.tcbKey, &m.quoteKey} {
 		made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
@@ -49,25 +53,25 @@ func NewIntel(t testing.TB) *Intel {
 		}
 		*key = made
 	}
-	m.root = certify(t, "Intel SGX Root CA", nil, [2]*ecdsa.PrivateKey{m.rootKey, m.rootKey})
-	m.platform = certify(t, "Intel SGX PCK Platform CA", m.root, [2]*ecdsa.PrivateKey{m.platformKey, m.rootKey})
-	m.tcb = certify(t, "Intel SGX TCB Signing", m.root, [2]*ecdsa.PrivateKey{m.tcbKey, m.rootKey})
+	m.root = m.certify(t, "Intel SGX Root CA", nil, [2]*ecdsa.PrivateKey{m.rootKey, m.rootKey})
+	m.platform = m.certify(t, "Intel SGX PCK Platform CA", m.root, [2]*ecdsa.PrivateKey{m.platformKey, m.rootKey})
+	m.tcb = m.certify(t, "Intel SGX TCB Signing", m.root, [2]*ecdsa.PrivateKey{m.tcbKey, m.rootKey})
 	block, _ := pem.Decode(RecordedQuote()[bytes.Index(RecordedQuote(), []byte("-----BEGIN")):])
 	like, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(like.Extensions, func(one pkix.Extension) bool { return one.Id.Equal(pcs.OidSgxExtension) })
-	m.pck = certify(t, "Intel SGX PCK Certificate", m.platform, [2]*ecdsa.PrivateKey{m.pckKey, m.platformKey}, like.Extensions[at])
+	m.pck = m.certify(t, "Intel SGX PCK Certificate", m.platform, [2]*ecdsa.PrivateKey{m.pckKey, m.platformKey}, like.Extensions[at])
 	return m
 }
 
-func certify(t testing.TB, name string, parent *x509.Certificate, keys [2]*ecdsa.PrivateKey, extensions ...pkix.Extension) *x509.Certificate {
+func (m *Intel) certify(t testing.TB, name string, parent *x509.Certificate, keys [2]*ecdsa.PrivateKey, extensions ...pkix.Extension) *x509.Certificate {
 	t.Helper()
 	authority, key, by := len(extensions) == 0, keys[0], keys[1] // its own, and the issuer's
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(int64(len(name))), Subject: pkix.Name{CommonName: name, Organization: []string{"Intel Corporation"}},
-		NotBefore: Now.AddDate(-1, 0, 0), NotAfter: Now.AddDate(7, 0, 0), BasicConstraintsValid: true, IsCA: authority,
+		NotBefore: m.now.AddDate(-1, 0, 0), NotAfter: m.now.AddDate(7, 0, 0), BasicConstraintsValid: true, IsCA: authority,
 		KeyUsage: x509.KeyUsageDigitalSignature, SignatureAlgorithm: x509.ECDSAWithSHA256, ExtraExtensions: extensions,
 		CRLDistributionPoints: []string{"https://certificates.trustedservices.intel.com/IntelSGXRootCA.der"}, SubjectKeyId: []byte(name),
 	}
@@ -164,7 +168,7 @@ func (m *Intel) TDX(t testing.TB, domain Domain, data [64]byte) *evidence.Eviden
 	whole := binary.LittleEndian.AppendUint32(head, uint32(signed.Len()))
 	return &evidence.Evidence{
 		Version: 1, TEE: evidence.TDX, Report: append(whole, signed.Bytes()...),
-		Collateral: m.Collateral(t, Now.AddDate(0, 0, -10), "UpToDate"),
+		Collateral: m.Collateral(t, m.now.AddDate(0, 0, -10), "UpToDate"),
 	}
 }
 
@@ -202,6 +206,9 @@ func (m *Intel) Collateral(t testing.TB, issued time.Time, status string, revoke
 		evidence.RootRevoked: {Body: list(m.root, m.rootKey)},
 	}
 }
+
+// Chain is the maker's root as a file: for --test-root.
+func (m *Intel) Chain() []byte { return chain(m.root) }
 
 // PCK is the serial number of the processor's certificate.
 func (m *Intel) PCK() int64 { return m.pck.SerialNumber.Int64() }

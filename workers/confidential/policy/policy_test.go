@@ -95,6 +95,10 @@ func TestMachinesAreAppraised(t *testing.T) {
 		"a domain that moves":      {guest: domain{Attributes: 1 << 29}, code: "debug_guest"},
 		"other firmware":           {guest: domain{MRTD: other}, code: "unknown_measurement"},
 		"another kernel":           {guest: domain{RTMR: [4][48]byte{{}, other}}, code: "unknown_measurement"},
+		"old firmware's settings":  {change: [2]string{"0: [any]", "0: [" + zero48 + "]"}, guest: domain{RTMR: [4][48]byte{other}}, code: "unknown_measurement"},
+		"debugging, allowed":       {change: [2]string{"    mrtd", "    allow: [debug]\n    mrtd"}, guest: domain{Attributes: 1}},
+		"no Intel":                 {change: [2]string{rules[strings.Index(rules, "  tdx"):], ""}, guest: domain{}, code: "product_not_allowed"},
+		"ended for domains":        {change: [2]string{"2027", "2025"}, guest: domain{}, code: "policy_expired"},
 		"old word of Intel":        {change: [2]string{"tee:", "collateral_max_age: 9d\ntee:"}, guest: domain{}, code: "collateral_stale"},
 	} {
 		var made *evidence.Evidence

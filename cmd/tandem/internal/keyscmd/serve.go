@@ -57,7 +57,7 @@ machines show. With --check-leases it asks the study server who holds a lease.`,
 	flags.StringVar(&o.tlsCertificate, "tls-cert", "", "answer over TLS with the certificate in this PEM file; needs --tls-key")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "PEM file with the key of --tls-cert")
 	flags.BoolVar(&o.leases, "check-leases", false, "ask the study server whether the worker holds the lease")
-	flags.StringVar(&o.testRoot, "test-root", "", "believe this root of a Genoa that does not exist: for trying it out, never with data")
+	flags.StringVar(&o.testRoot, "test-root", "", "believe these roots of processors that do not exist, a Genoa's or Intel's: for trying it out, never with data")
 	term.AddConnectionFlags(command, &o.server)
 	return command
 }
@@ -106,7 +106,7 @@ func (o *serveOptions) open(logger *slog.Logger) (*broker.Broker, *policy.Policy
 		if err = errors.Join(err, options.Roots.Try(chain)); err != nil {
 			return nil, nil, fmt.Errorf("--test-root %s: %w", o.testRoot, err)
 		}
-		logger.Warn("TEST: a root that is not AMD's is believed, so every result is marked and proves nothing", "root", o.testRoot)
+		logger.Warn("TEST: a root that is neither AMD's nor Intel's is believed, so every result is marked and proves nothing", "root", o.testRoot)
 	}
 	if o.leases {
 		client, err := o.server.Open()
