@@ -29,6 +29,11 @@ func (c PoolCalls) Identity(ctx context.Context) (protocol.Identity, error) {
 	return get[protocol.Identity](ctx, c.caller, path("session"), "")
 }
 
+// SignOut ends the token, if it is a user's.
+func (c AccessCalls) SignOut(ctx context.Context) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("session")}, nil)
+}
+
 // StartDeviceSignIn begins to sign in in a browser elsewhere; it takes no token.
 func (c AccessCalls) StartDeviceSignIn(ctx context.Context) (protocol.DeviceSignIn, error) {
 	return exchange[protocol.DeviceSignIn](ctx, c.caller, path("session", "device"), nil)

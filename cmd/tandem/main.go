@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/hookcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/keyscmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/launchcmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/logincmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/mcpcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/policycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/poolcmd"
@@ -67,7 +68,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 	})
 	root.AddCommand(
 		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(),
-		servecmd.Command(), servecmd.TokenCommand(), servecmd.UserCommand(), servecmd.LoginCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
+		servecmd.Command(), servecmd.TokenCommand(), servecmd.UserCommand(), logincmd.LoginCommand(), logincmd.LogoutCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
 		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), keyscmd.Command(), policycmd.Command(), datasetcmd.Command(), mcpcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.GroupCommand(), poolcmd.ReservationCommand(),
 	)

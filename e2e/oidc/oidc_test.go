@@ -287,4 +287,22 @@ func TestTheCommandLineSignsIn(t *testing.T) {
 	if strings.Contains(rest, "tandem_user_") {
 		t.Error("it printed the token")
 	}
+	token, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := run("logout").CombinedOutput(); err != nil || !strings.Contains(string(text), "Signed out of http://"+s.server) {
+		t.Errorf("logout: %v\n%s", err, text)
+	}
+	if _, err := os.Stat(files[0]); err == nil {
+		t.Error("logout left the token's file")
+	}
+	stolen := run("study", "list")
+	stolen.Env = append(stolen.Env, "TANDEM_TOKEN="+strings.TrimSpace(string(token)))
+	if text, err := stolen.CombinedOutput(); err == nil {
+		t.Errorf("after logout the token still works:\n%s", text)
+	}
+	if text, err := run("logout").CombinedOutput(); err == nil || !strings.Contains(string(text), "you are not signed in") {
+		t.Errorf("a second logout: %v\n%s", err, text)
+	}
 }

@@ -58,7 +58,7 @@ func (s *server) routes() []route {
 		{"GET", prefix + "/openapi.json", guard.Everybody, 200, guard.Call, "openapi", "This document", handle(s, healthAPI{s}.document), bytesAnswer("application/json")},
 		{"POST", sessionPath, guard.Everybody, 204, guard.Secret, "sign-in", "Start a browser's session with a token", handle(s, accessAPI{s}.signIn), nil},
 		{"GET", sessionPath, guard.Bearers, 200, guard.Call, "get-identity", "Say whose token this is", handle(s, accessAPI{s}.whoAmI), nil},
-		{"DELETE", sessionPath, guard.Bearers, 204, guard.Secret, "sign-out", "End the browser's session", handle(s, accessAPI{s}.signOut), nil},
+		{"DELETE", sessionPath, guard.Bearers, 204, guard.Secret, "sign-out", "End the browser's session, or the user's token", handle(s, accessAPI{s}.signOut), nil},
 		{"POST", prefix + "/tokens", guard.Admins, 201, guard.Secret, "create-token", "Create a token", handle(s, accessAPI{s}.createToken), nil},
 		{"GET", prefix + "/tokens", guard.Admins, 200, guard.Call, "list-tokens", "List the tokens", handle(s, accessAPI{s}.listTokens), nil},
 		{"DELETE", prefix + "/tokens/{token}", guard.Admins, 204, guard.Secret, "delete-token", "Delete a token and its sessions", handle(s, remove[tokenRef](s.Authenticator.Delete)), nil},

@@ -126,6 +126,16 @@ func build(t testing.TB, adapt ...func(*api.Config)) *stage {
 	return s
 }
 
+// another is a new token of the scope.
+func (s *stage) another(scope auth.Scope) string {
+	s.t.Helper()
+	secret, _, err := auth.Issue(s.t.Context(), s.store, auth.Request{Name: "another", Scope: scope})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return secret
+}
+
 // now is the clock of tokens; the tests move it.
 func (s *stage) now() time.Time {
 	s.mutex.Lock()

@@ -231,10 +231,13 @@ func (a *Authenticator) Flush(ctx context.Context) error {
 
 // EndSession removes a session; that it is gone already is fine.
 func (a *Authenticator) EndSession(ctx context.Context, session Token) error {
-	if !session.Session() {
-		return problem.New(problem.Invalid, "this is no session: a token is deleted by an admin")
+	switch {
+	case session.Session():
+		return a.remove(ctx, session.ID)
+	case session.Scope == User: // 'tandem logout'
+		return a.Delete(ctx, session.ID)
 	}
-	return a.remove(ctx, session.ID)
+	return problem.New(problem.Invalid, "this is no session and no user's token: a token is deleted by an admin")
 }
 
 // proven finds the token and checks its secret.

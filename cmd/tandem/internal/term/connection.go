@@ -130,6 +130,18 @@ func (c *Connection) Keep(token string) (path string, err error) {
 	return path, err
 }
 
+// UseKept has Open take the kept token, whatever else there is, and returns its file.
+func (c *Connection) UseKept() (path string, err error) {
+	if path, err = c.kept(); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", Misuse("you are not signed in to %s: there is no token in %s", c.URL, path)
+	}
+	c.TokenFile = path
+	return path, nil
+}
+
 // Run is what a command runs that asks the server something.
 func (c *Connection) Run(ask func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {

@@ -1,9 +1,11 @@
-package servecmd
+// Package logincmd has "tandem login" and "tandem logout".
+package logincmd
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -53,6 +56,36 @@ alone, and used where TANDEM_TOKEN and --token-file name none.`,
 	return command
 }
 
+// LogoutCommand is "tandem logout".
+func LogoutCommand() *cobra.Command {
+	var flags term.Flags
+	command := &cobra.Command{
+		Use:     "logout",
+		Short:   "End the token that 'tandem login' got, here and on the server",
+		Example: `  tandem logout --server https://tuning.example.org`,
+		Args:    term.Arguments(0, "no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			path, err := flags.Server.UseKept()
+			if err != nil {
+				return err
+			}
+			client, err := flags.Server.Open()
+			if err == nil {
+				err = client.SignOut(command.Context())
+			}
+			if err != nil && !problem.Is(err, problem.Unauthorized) { // else it is over already
+				return fmt.Errorf("the token in %s was not ended: %w", path, err)
+			}
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return term.SayAnswer(command.OutOrStdout(), flags.JSON, map[string]string{"removed": path}, "Signed out of %s\n", flags.Server.URL)
+		},
+	}
+	flags.Add(command)
+	return command
+}
+
 // awaitSignIn asks until somebody has signed in, or the code is over.
 func awaitSignIn(ctx context.Context, client *rest.Client, begun protocol.DeviceSignIn) (protocol.IssuedToken, error) {
 	ctx, stop := context.WithTimeout(ctx, time.Duration(begun.Seconds*float64(time.Second)))
@@ -77,34 +110,4 @@ func fromPointer[T any](value *T) (nothing T) {
 		return nothing
 	}
 	return *value
-}
-
-// UserCommand is "tandem user".
-func UserCommand() *cobra.Command {
-	var flags term.Flags
-	command := term.Group(&cobra.Command{Use: "user", Short: "List and remove users", Long: `List and remove users. A user begins with a token of that name, or by signing in
-with the identity provider.`})
-	flags.Add(command)
-	command.AddCommand(term.List[protocol.UserView]{
-		Short: "List the users who have tokens or have signed in", Example: `  tandem user list`, Key: "users",
-		Get: (*rest.Client).Users, Print: printUsers,
-	}.Command(&flags), term.Removal{
-		Use: "remove USER", Short: "End all tokens and sessions of a user; the studies stay",
-		Long: `End all tokens and sessions of a user, and forget who it is at the identity
-provider. Its studies stay. Whom the provider and --oidc-allow-... still let in
-can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
-		Offer: term.CompleteOne(&flags.Server, (*rest.Client).Users, func(one protocol.UserView) string { return one.Name }),
-		Do:    (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed",
-	}.Command(&flags))
-	return command
-}
-
-func printUsers(out io.Writer, users []protocol.UserView) error {
-	return term.Rows(out, users, "There is no user", []string{"USER", "TOKENS", "LAST USED", "IDENTITY"}, func(one protocol.UserView) []string {
-		identity := "-"
-		if one.Issuer != "" {
-			identity = format.Plain(one.Subject + " at " + one.Issuer)
-		}
-		return []string{format.Plain(one.Name), fmt.Sprint(one.Tokens), term.FormatTime(one.Used, "never"), identity}
-	})
 }

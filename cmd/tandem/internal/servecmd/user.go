@@ -1,0 +1,43 @@
+package servecmd
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/protocol"
+)
+
+// UserCommand is "tandem user".
+func UserCommand() *cobra.Command {
+	var flags term.Flags
+	command := term.Group(&cobra.Command{Use: "user", Short: "List and remove users", Long: `List and remove users. A user begins with a token of that name, or by signing in
+with the identity provider.`})
+	flags.Add(command)
+	command.AddCommand(term.List[protocol.UserView]{
+		Short: "List the users who have tokens or have signed in", Example: `  tandem user list`, Key: "users",
+		Get: (*rest.Client).Users, Print: printUsers,
+	}.Command(&flags), term.Removal{
+		Use: "remove USER", Short: "End all tokens and sessions of a user; the studies stay",
+		Long: `End all tokens and sessions of a user, and forget who it is at the identity
+provider. Its studies stay. Whom the provider and --oidc-allow-... still let in
+can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
+		Offer: term.CompleteOne(&flags.Server, (*rest.Client).Users, func(one protocol.UserView) string { return one.Name }),
+		Do:    (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed",
+	}.Command(&flags))
+	return command
+}
+
+func printUsers(out io.Writer, users []protocol.UserView) error {
+	return term.Rows(out, users, "There is no user", []string{"USER", "TOKENS", "LAST USED", "IDENTITY"}, func(one protocol.UserView) []string {
+		identity := "-"
+		if one.Issuer != "" {
+			identity = format.Plain(one.Subject + " at " + one.Issuer)
+		}
+		return []string{format.Plain(one.Name), fmt.Sprint(one.Tokens), term.FormatTime(one.Used, "never"), identity}
+	})
+}
