@@ -120,11 +120,12 @@ func (s study) confidential(t *testing.T, at *tap, key, more string) *keeper {
 	return k
 }
 
-func (k *keeper) start(t *testing.T) {
+func (k *keeper) start(t *testing.T, more ...string) {
 	t.Helper()
 	var err error
-	if k.process, err = launch.Start(binary, k.at.environment(), "keys", "serve", "--data", filepath.Join(k.folder, "broker"), "--listen", k.listen, "--identity", filepath.Join(k.folder, "workers.key"),
-		"--policy", filepath.Join(k.folder, "policy.json"), "--owner", k.owner, "--test-root", filepath.Join(k.folder, "root.pem"), "--check-leases"); err != nil {
+	line := append([]string{"keys", "serve", "--data", filepath.Join(k.folder, "broker"), "--listen", k.listen, "--identity", filepath.Join(k.folder, "workers.key"),
+		"--policy", filepath.Join(k.folder, "policy.json"), "--owner", k.owner, "--test-root", filepath.Join(k.folder, "root.pem"), "--check-leases"}, more...)
+	if k.process, err = launch.Start(binary, k.at.environment(), line...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.process.Kill)

@@ -39,9 +39,11 @@ type Options struct {
 	Test bool
 	// Current says why the worker does not hold the lease; nil: nobody is asked.
 	Current func(context.Context, release.Request) error
-	Build   string
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Verifier must allow a machine besides the policy; nil: none is asked.
+	Verifier *Verifier
+	Build    string
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
 // Broker answers machines.
@@ -122,6 +124,8 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusTooManyRequests, refused.Code, refused.Detail)
 	case errors.As(err, &refused) && refused.Code == "invalid":
 		refuse(w, http.StatusBadRequest, refused.Code, refused.Detail)
+	case refused != nil && (refused.Code == verifierAway || refused.Code == verifierWrong):
+		refuse(w, http.StatusServiceUnavailable, refused.Code, refused.Detail)
 	case refused != nil:
 		refuse(w, http.StatusForbidden, refused.Code, refused.Detail)
 	case err != nil:
@@ -225,6 +229,9 @@ func (b *Broker) examine(ctx context.Context, attempt *release.Attempt, given An
 	if err := b.options.Policy.Appraise(claims, data, now); err != nil {
 		return err
 	}
+	if err := b.options.Verifier.allow(ctx, Question{Nonce: data, Request: attempt.Request, Evidence: given.Evidence}); err != nil {
+		return err
+	}
 	attempt.Appraised()
 	if b.options.Current != nil {
 		if err := b.options.Current(ctx, attempt.Request); err != nil {
@@ -253,6 +260,9 @@ func (b *Broker) conclude(attempt *release.Attempt, given Answer, err error) (st
 	result := release.NewResult(attempt.Request, given.Nonce, refused.Code, refused.Detail, now)
 	sum := sha256.Sum256(given.Evidence.Report)
 	result.Evidence, result.Test = hex.EncodeToString(sum[:]), b.options.Test
+	if v := b.options.Verifier; v != nil && (refused.Code == "" || strings.HasPrefix(refused.Code, "verifier_")) {
+		result.Asked = v.URL
+	}
 	result.Verifier = release.Verifier{Developer: "https://github.com/tandem-tune/tandem", Build: b.options.Build}
 	token, failed := result.Sign(b.signing)
 	if failed == nil {

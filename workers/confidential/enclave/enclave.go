@@ -14,10 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -67,23 +64,15 @@ type Enclave struct {
 
 // Open finds out whether this machine can show what it is.
 func Open(options Options) (*Enclave, error) {
-	at, err := url.Parse(options.Broker)
-	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.RawQuery != "" {
-		return nil, fmt.Errorf("--broker %q must be an address such as https://keys.example.org:7172", options.Broker)
-	}
-	if host, err := netip.ParseAddr(at.Hostname()); at.Scheme == "http" && (err != nil || !host.IsLoopback()) {
-		return nil, fmt.Errorf("--broker %s: the token would cross the network in plain text: use https", options.Broker)
+	client, err := broker.Reach("--broker", options.Broker, options.Authorities)
+	if err != nil {
+		return nil, err
 	}
 	sign, tee, err := Find(options.Root)
 	if err != nil {
 		return nil, err
 	}
 	options.Broker = strings.TrimSuffix(options.Broker, "/")
-	transport := &http.Transport{
-		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, TLSHandshakeTimeout: 10 * time.Second,
-		TLSClientConfig: &tls.Config{RootCAs: options.Authorities, MinVersion: tls.VersionTLS13},
-	}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Enclave{options: options, sign: sign, tee: tee, client: client}, nil
 }
 
@@ -264,7 +253,7 @@ func (e *Enclave) call(ctx context.Context, path string, body, into any) error {
 	}
 	var refusal struct{ Code, Detail string }
 	if err := json.Unmarshal(said, &refusal); err != nil || refusal.Code == "" || answer.StatusCode >= http.StatusInternalServerError {
-		return problem.New(problem.Unavailable, "it answered %s", answer.Status)
+		return problem.New(problem.Unavailable, "it answered %s %s %s", answer.Status, refusal.Code, refusal.Detail)
 	}
 	return retry.Local{Err: evidence.Refuse(refusal.Code, "%s", refusal.Detail)}
 }

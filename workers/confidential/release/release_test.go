@@ -3,6 +3,7 @@ package release_test
 import (
 	"bytes"
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -195,5 +196,27 @@ func TestResultsAreSigned(t *testing.T) {
 	refused := release.NewResult(made.Request, nil, "debug_guest", "why", start)
 	if one := refused.Submods["machine"]; one.Status != "contraindicated" || one.Vector != nil {
 		t.Errorf("%+v", refused)
+	}
+}
+
+// Another program writes a token's header in its own way. One by another algorithm, or with a
+// part that must be understood, is refused.
+func TestTokensOfOthersAreRead(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(nil)
+	body := base64.RawURLEncoding.EncodeToString([]byte(`{"eat_nonce":"AQID","submods":{"cpu":{"ear.status":"affirming"}},"exp":1}`))
+	for header, good := range map[string]bool{
+		`{"kid":"7", "alg":"EdDSA"}`: true, `{"typ":"JWT","alg":"EdDSA"}`: true,
+		`{"alg":"none"}`: false, `{"alg":"HS256"}`: false, `{}`: false, `{"alg":"EdDSA","crit":["exp"]}`: false, `[]`: false,
+	} {
+		signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + body
+		found, err := release.Read(signed+"."+base64.RawURLEncoding.EncodeToString(ed25519.Sign(private, []byte(signed))), public)
+		if (err == nil) != good || good && (!found.Affirms() || !bytes.Equal(found.Nonce, []byte{1, 2, 3})) {
+			t.Errorf("%s: %+v, %v", header, found, err)
+		}
+	}
+	for _, one := range []release.Result{{}, {Submods: map[string]release.Appraisal{"cpu": {Status: "affirming"}, "gpu": {Status: "none"}}}, {Code: "revoked", Submods: map[string]release.Appraisal{"cpu": {Status: "affirming"}}}} {
+		if one.Affirms() {
+			t.Errorf("%+v affirms", one)
+		}
 	}
 }

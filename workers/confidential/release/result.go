@@ -22,6 +22,8 @@ type Result struct {
 	Code     string               `json:"tandem.code,omitempty"`
 	Detail   string               `json:"tandem.detail,omitempty"`
 	Test     bool                 `json:"tandem.test,omitempty"` // by a root for tests: it proves nothing
+	// Asked is the site's own verifier that refused, or allowed the machine too.
+	Asked string `json:"tandem.asked,omitempty"`
 }
 
 // Verifier is who appraised.
@@ -48,7 +50,7 @@ func NewResult(request Request, nonce []byte, code, detail string, now time.Time
 
 var plain = base64.RawURLEncoding
 
-// header is that of a JSON Web Token by Ed25519.
+// header is that of a JSON Web Token by Ed25519. Others write theirs in other ways.
 var header = plain.EncodeToString([]byte(`{"alg":"EdDSA","typ":"JWT"}`))
 
 // Sign is the result as a signed token.
@@ -63,17 +65,38 @@ func (r Result) Sign(key ed25519.PrivateKey) (string, error) {
 
 // Read checks a signed token and reads its result.
 func Read(token string, key ed25519.PublicKey) (found Result, err error) {
-	at := strings.LastIndex(token, ".")
-	if at < 0 || !strings.HasPrefix(token, header+".") {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
 		return found, errors.New("it is no token of a broker")
 	}
-	signature, err := plain.DecodeString(token[at+1:])
-	if err != nil || !ed25519.Verify(key, []byte(token[:at]), signature) {
+	var about struct {
+		Algorithm string          `json:"alg"`
+		Critical  json.RawMessage `json:"crit"`
+	}
+	if err := decode(parts[0], &about); err != nil || about.Algorithm != "EdDSA" || about.Critical != nil {
+		return found, errors.New("it is no token by Ed25519")
+	}
+	signature, err := plain.DecodeString(parts[2])
+	if err != nil || !ed25519.Verify(key, []byte(parts[0]+"."+parts[1]), signature) {
 		return found, errors.New("its signature is not the broker's")
 	}
-	text, err := plain.DecodeString(token[len(header)+1 : at])
+	return found, decode(parts[1], &found)
+}
+
+func decode(part string, into any) error {
+	text, err := plain.DecodeString(part)
 	if err == nil {
-		err = json.Unmarshal(text, &found)
+		err = json.Unmarshal(text, into)
 	}
-	return found, err
+	return err
+}
+
+// Affirms reports whether the result is a good one, of each part of a machine.
+func (r Result) Affirms() bool {
+	for _, one := range r.Submods {
+		if one.Status != "affirming" {
+			return false
+		}
+	}
+	return len(r.Submods) > 0 && r.Code == ""
 }

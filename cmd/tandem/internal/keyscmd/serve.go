@@ -28,6 +28,7 @@ import (
 type serveOptions struct {
 	folder, listen, rules, owner, identity, testRoot string
 	tlsCertificate, tlsKey                           string
+	verifier, verifierKey, verifierCA                string
 	leases                                           bool
 	server                                           term.Connection
 }
@@ -40,7 +41,8 @@ func serveCommand() *cobra.Command {
 		Long: `Release a key to confidential machines that a policy allows, each time to a key pair
 made in the machine. Run it where you trust the machine, apart from the study server.
 It makes two secrets in its folder: the key of its signatures, and the token that
-machines show. With --check-leases it asks the study server who holds a lease.`,
+machines show. With --check-leases it asks the study server who holds a lease, and with
+--verifier a site's own verifier whether it allows a machine too (docs/confidential.md).`,
 		Example: `  tandem keys serve --data broker --identity workers.key --policy policy.json --owner ed25519:9UbGEKxY...
   tandem keys serve --data broker --identity workers.key --policy policy.json --owner ed25519:9UbGEKxY... --listen :7172 --tls-cert broker.pem --tls-key broker.key --check-leases --server https://tune.example.org --token-file viewer.token`,
 		Args: term.Arguments(0, "no arguments"),
@@ -57,6 +59,9 @@ machines show. With --check-leases it asks the study server who holds a lease.`,
 	flags.StringVar(&o.tlsCertificate, "tls-cert", "", "answer over TLS with the certificate in this PEM file; needs --tls-key")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "PEM file with the key of --tls-cert")
 	flags.BoolVar(&o.leases, "check-leases", false, "ask the study server whether the worker holds the lease")
+	flags.StringVar(&o.verifier, "verifier", "", "URL of your own verifier, which must allow a machine besides the policy")
+	flags.StringVar(&o.verifierKey, "verifier-key", "", "public key of its answers, ed25519:...")
+	flags.StringVar(&o.verifierCA, "verifier-ca", "", "PEM file of the authority of its certificate (default: those of the system)")
 	flags.StringVar(&o.testRoot, "test-root", "", "believe these roots of processors that do not exist, a Genoa's or Intel's: for trying it out, never with data")
 	term.AddConnectionFlags(command, &o.server)
 	return command
@@ -69,6 +74,9 @@ func (o *serveOptions) check() error {
 	}
 	if (o.tlsCertificate == "") != (o.tlsKey == "") {
 		return term.Misuse("--tls-cert and --tls-key belong together: give both")
+	}
+	if (o.verifier == "") != (o.verifierKey == "") || o.verifier == "" && o.verifierCA != "" {
+		return term.Misuse("--verifier and --verifier-key belong together: give both")
 	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
@@ -115,8 +123,31 @@ func (o *serveOptions) open(logger *slog.Logger) (*broker.Broker, *policy.Policy
 		}
 		options.Current = current(client)
 	}
+	if options.Verifier, err = o.asked(); err != nil {
+		return nil, nil, err
+	}
 	opened, err := broker.Open(options)
 	return opened, options.Policy, err
+}
+
+// asked is the site's own verifier; nil: there is none.
+func (o *serveOptions) asked() (*broker.Verifier, error) {
+	if o.verifier == "" {
+		return nil, nil
+	}
+	key, err := policy.ReadSigner(o.verifierKey)
+	if err != nil {
+		return nil, term.Misuse("--verifier-key: %w", err)
+	}
+	authorities, err := term.ReadAuthorities(o.verifierCA)
+	if err != nil {
+		return nil, fmt.Errorf("--verifier-ca: %w", err)
+	}
+	client, err := broker.Reach("--verifier", o.verifier, authorities)
+	if err != nil {
+		return nil, term.Misuse("%w", err)
+	}
+	return &broker.Verifier{URL: o.verifier, Key: key, Client: client, Patience: 10 * time.Second}, nil
 }
 
 // current asks the study server who holds a lease.
@@ -216,9 +247,12 @@ out is found, but for the last ones.`,
 }
 
 func outcome(one release.Result) string {
-	what := "released"
+	what, by := "released", " by the policy and "
 	if one.Code != "" {
-		what = "refused: " + one.Code
+		what, by = "refused: "+one.Code, " by "
+	}
+	if one.Asked != "" {
+		what += by + one.Asked
 	}
 	if one.Test {
 		what = "TEST " + what
