@@ -71,6 +71,15 @@ func Harden(root, scratch string) error {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return err
 	}
+	if err := errors.Join(InMemory(scratch), Unswapped(root)); err != nil {
+		return err
+	}
+	// Where a program takes core dumps, a limit of 0 holds nothing back, but 1 does.
+	return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1})
+}
+
+// InMemory refuses a folder that is not in memory.
+func InMemory(scratch string) error {
 	var about syscall.Statfs_t
 	if err := syscall.Statfs(scratch, &about); err != nil {
 		return fmt.Errorf("--scratch %s: %w", scratch, err)
@@ -78,6 +87,11 @@ func Harden(root, scratch string) error {
 	if kind := uint32(about.Type); kind != tmpfs && kind != ramfs { //nolint:gosec // magic numbers have 32 bits
 		return fmt.Errorf("--scratch %s is on a disk, which the host reads: leave it out, or name a folder in memory", scratch)
 	}
+	return nil
+}
+
+// Unswapped refuses a machine whose memory is swapped to a disk.
+func Unswapped(root string) error {
 	swaps, err := os.ReadFile(filepath.Join(root, "proc/swaps"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -87,6 +101,5 @@ func Harden(root, scratch string) error {
 			return fmt.Errorf("memory is swapped to %s, which the host reads: swapoff -a", strings.Fields(line)[0])
 		}
 	}
-	// Where a program takes core dumps, a limit of 0 holds nothing back, but 1 does.
-	return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1})
+	return nil
 }

@@ -2,9 +2,11 @@ package workercmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,14 +110,61 @@ func (c *confidential) open(made *agent.Options, o *Options, logger *slog.Logger
 	return nil
 }
 
-// confidentialCapability says whether this machine can show what it is.
+// confidentialCapability says whether this machine can show what it is, and what it shows.
 func confidentialCapability(root string) profiler.Capability {
 	one := profiler.Capability{Name: "confidential machine"}
-	_, tee, err := enclave.Find(root)
+	sign, tee, err := enclave.Find(root)
 	if one.Available = err == nil; err != nil {
 		one.Reason, one.Remedy = err.Error(), "docs/confidential.md says what the worker needs; without it --confidential does not start"
+		return one
+	}
+	one.Detail = "signs reports (" + tee + ")"
+	if claims, err := shown(sign([64]byte{})); err != nil {
+		one.Reason = "what they say was not checked here, but by 'tandem policy': " + err.Error()
 	} else {
-		one.Detail = "signs reports (" + tee + ")"
+		one.Detail += fmt.Sprintf(": %s firmware %v, %v", claims.Product, claims.TCB, claims.Measurements)
 	}
 	return one
+}
+
+// shown is what a report says whose signature is good; nobody looks what was revoked.
+func shown(report, certificates []byte, err error) (*evidence.Claims, error) {
+	if err != nil {
+		return nil, err
+	}
+	packed, err := evidence.Pack(report, certificates, nil)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := evidence.Pinned()
+	if err != nil {
+		return nil, err
+	}
+	return packed.Verify(roots, time.Now())
+}
+
+// printConfidential prints what a worker in a confidential machine needs and has here. The
+// error says that something is missing.
+func printConfidential(command *cobra.Command, asJSON bool) error {
+	needed := func(name, has string, err error, remedy string) profiler.Capability {
+		if err != nil {
+			return profiler.Capability{Name: name, Reason: err.Error(), Remedy: remedy}
+		}
+		return profiler.Capability{Name: name, Available: true, Detail: has}
+	}
+	var lacks error
+	if whole := sandbox.Detect(command.Context())[0]; whole.Reason != "" {
+		lacks = errors.New(strings.TrimSpace(whole.Detail + ": " + whole.Reason))
+	}
+	found := []profiler.Capability{
+		confidentialCapability("/"),
+		needed("folder in memory", "/dev/shm is one", enclave.InMemory("/dev/shm"), "mount -t tmpfs tmpfs /dev/shm, or name one with --scratch"),
+		needed("no swap", "memory stays in memory", enclave.Unswapped("/"), "swapoff -a, and take the swap out of /etc/fstab"),
+		needed("strict sandbox", "all layers are there", lacks, "'tandem doctor' says of each layer how it can be had"),
+	}
+	missing := missingOf(found)
+	if err := term.PrintAnswer(command.OutOrStdout(), asJSON, found, printEach); err != nil || missing == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %d are missing: 'tandem worker --confidential auto' does not start here", missing, len(found))
 }

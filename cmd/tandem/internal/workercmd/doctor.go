@@ -18,7 +18,7 @@ import (
 
 // DoctorCommand is "tandem doctor".
 func DoctorCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, confidential bool
 	var meter string
 	var calibrate time.Duration
 	var options profiler.DetectOptions
@@ -30,14 +30,21 @@ meters (RAPL, NVML, --meter), cgroups, CPU frequency, what training and inferenc
 which knobs a study can tune here, what the probing tasks took, and what holds
 training scripts. What is missing comes with its reason and
 the remedy. Nothing of it is required: a study runs without, and then says what
-is an estimate.`,
+is an estimate.
+
+With --confidential it says only what 'tandem worker --confidential' needs here, and ends
+with 1 if something of that is missing.`,
 		Example: `  tandem doctor
+  tandem doctor --confidential
   tandem doctor --json | jq '.[] | select(.available | not)'
   tandem doctor --meter command:./plug --calibrate-power 1h`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if calibrate != 0 {
 				return calibratePower(command.Context(), meter, calibrate, command.OutOrStdout())
+			}
+			if confidential {
+				return printConfidential(command, asJSON)
 			}
 			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"), meterCapability(meter, "/"))
 			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
@@ -46,6 +53,7 @@ is an estimate.`,
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
+	command.Flags().BoolVar(&confidential, "confidential", false, "look only at what a worker in a confidential machine needs (docs/confidential.md)")
 	addMeterFlag(command, &meter)
 	command.Flags().DurationVar(&calibrate, "calibrate-power", 0, "load this machine for so long, 10m to 24h, and fit the estimate of its power to --meter, for its workers")
 	command.Flags().StringVar(&options.Python, "python", "python3", "the interpreter your scripts run with")
@@ -54,12 +62,32 @@ is an estimate.`,
 }
 
 func printCapabilities(out io.Writer, found []profiler.Capability) error {
-	missing := 0
+	said := "Everything Tandem can use is there."
+	if missing := missingOf(found); missing > 0 {
+		said = fmt.Sprintf("%d of %d are missing. Studies run without them; what depends on them is left out or labelled as an estimate.", missing, len(found))
+	}
+	if err := printEach(out, found); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\n"+said)
+	return err
+}
+
+// missingOf is how many are not available.
+func missingOf(found []profiler.Capability) (missing int) {
+	for _, one := range found {
+		if !one.Available {
+			missing++
+		}
+	}
+	return missing
+}
+
+func printEach(out io.Writer, found []profiler.Capability) error {
 	for _, c := range found {
 		mark, detail := "yes", c.Detail
 		if !c.Available {
 			mark, detail = "no ", c.Reason
-			missing++
 		}
 		fmt.Fprintf(out, "%s  %-22s %s\n", mark, c.Name, format.Plain(detail))
 		if c.Available && c.Reason != "" {
@@ -69,10 +97,5 @@ func printCapabilities(out io.Writer, found []profiler.Capability) error {
 			fmt.Fprintf(out, "%28s-> %s\n", "", format.Plain(c.Remedy))
 		}
 	}
-	if missing == 0 {
-		_, err := fmt.Fprintln(out, "\nEverything Tandem can use is there.")
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\n%d of %d are missing. Studies run without them; what depends on them is left out or labelled as an estimate.\n", missing, len(found))
-	return err
+	return nil
 }
