@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
+	"maps"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +27,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/workers/confidential/evidence"
 	"github.com/tandem-tune/tandem/workers/confidential/evidencetest"
 	"github.com/tandem-tune/tandem/workers/confidential/policy"
 )
@@ -151,20 +154,7 @@ func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, en
 	k.scratches = append(k.scratches, folder)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	socket := filepath.Join(folder, "processor")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for from, err := listener.Accept(); err == nil; from, err = listener.Accept() {
-			var data [64]byte
-			if _, err := io.ReadFull(from, data[:]); err == nil {
-				_ = json.NewEncoder(from).Encode(k.amd.SNP(t, guest, data))
-			}
-			_ = from.Close()
-		}
-	}()
+	processor(t, socket, func(data [64]byte) *evidence.Evidence { return k.amd.SNP(t, guest, data) })
 	line := slices.Concat([]string{"worker", "--probe", "never", "--scratch", filepath.Join(folder, "scratch"), "--drain", "5s", "--name", name, "--confidential", "auto",
 		"--broker", "http://" + k.listen, "--broker-token", filepath.Join(k.folder, "broker", "token"), "--policy", k.policy}, opened(t))
 	worker, err := launch.Start(fake, slices.Concat(k.at.environment(), environment, []string{"TANDEM_FAKE_ENCLAVE=" + socket}), line...)
@@ -200,6 +190,13 @@ func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	told := found.Study.Progress.Disclosed
+	if told == nil || told.Bits != math.Ceil(math.Log2(103)*float64(found.Study.Progress.Epochs)) || told.Released < 9 || told.Refused+told.Attesting > 0 {
+		t.Errorf("it is said to have told %+v after %d epochs", told, found.Study.Progress.Epochs)
+	}
+	if kept := k.attestations(t, s); len(kept) != 9 || slices.ContainsFunc(kept, func(one trial.Attestation) bool { return one.State != trial.KeyReleased || one.Released == 0 }) {
+		t.Errorf("trials have %+v", kept)
+	}
 	if lies := onDisk(); len(lies) > 0 {
 		t.Errorf("the key lies in %v", lies)
 	}
@@ -225,6 +222,9 @@ func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
 	// The same in the clear: all of it is found, on a worker that is none of these machines.
 	clear.rewrite("system: off\n", "")
 	at.must("study", "create", clear.file, "--watch")
+	if list := k.attestations(t, clear); len(list) > 0 || strings.Contains(at.must("study", "show", clear.name), "Confidential") {
+		t.Errorf("trials in the clear have %+v", list)
+	}
 	heard, kept := at.found(t)
 	for _, canary := range at.canaries {
 		if !slices.Contains(heard, canary) && !slices.Contains(kept, canary) {
@@ -234,6 +234,34 @@ func TestConfidentialTrialsTellOnlyWhatIsDeclared(t *testing.T) {
 	if strings.Contains(first.Output()+second.Output(), "study=clear") || !strings.Contains(without.Output(), "leased") {
 		t.Error("the study in the clear ran elsewhere")
 	}
+}
+
+// attestations are those of the study's trials, as its server tells.
+func (k *keeper) attestations(t *testing.T, s study) (list []trial.Attestation) {
+	t.Helper()
+	for _, one := range read[protocol.TrialPage](t, k.at.must("study", "trials", s.name, "--json")).Trials {
+		if one.Attestation != nil {
+			list = append(list, *one.Attestation)
+		}
+	}
+	return list
+}
+
+// attesting waits until people see that a trial asks for its key, of which nothing has begun.
+func (k *keeper) attesting(t *testing.T, s study) {
+	t.Helper()
+	until(t, "a trial that is attesting", func() bool {
+		page := read[protocol.TrialPage](t, k.at.must("study", "trials", s.name, "--json"))
+		at := slices.IndexFunc(page.Trials, func(one protocol.RankedTrial) bool { return one.Attesting() })
+		if at < 0 {
+			return false
+		}
+		one := page.Trials[at]
+		shown := k.at.must("study", "trial", s.name, fmt.Sprint(one.Number))
+		return one.State == trial.Leased && one.Attestation.LeaseEpoch == one.LeaseEpoch &&
+			strings.Contains(shown, "asks the broker for its key") && strings.Contains(shown, ": attesting since") &&
+			strings.Contains(k.at.must("study", "trials", s.name), "leased (attesting)") && strings.Contains(k.at.must("study", "show", s.name), "asked for by 1 now")
+	})
 }
 
 // audited checks that each lease of the study had a release of its own, which the broker
@@ -348,6 +376,11 @@ func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
 		})
 	}
 	reason("unknown_measurement")
+	until(t, "the broker's code at a trial", func() bool {
+		return slices.ContainsFunc(k.attestations(t, s), func(one trial.Attestation) bool {
+			return one.State == trial.KeyRefused && one.Code == "unknown_measurement" && one.Refused > 0 && one.Released == 0
+		})
+	})
 	if err := other.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -358,11 +391,12 @@ func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
 	until(t, "the end of a worker that has the key", doomed.Ended)
 	k.process.Kill()
 	k.machine(t, "good", evidencetest.Guest{})
-	reason("did not answer")
+	k.attesting(t, s)
+	reason("did not answer") // after 30 s, in which no epoch timed out and no lease was lost
 	k.start(t)
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
-	if p := found.Study.Progress; p.Trials[trial.Completed] != 2 || p.Trials[trial.Failed] != 1 {
-		t.Errorf("the study ended with %+v", p)
+	if p := found.Study.Progress; p.Trials[trial.Completed] != 2 || p.Trials[trial.Failed] != 1 || p.Disclosed.Refused == 0 || p.Disclosed.Attesting != 0 {
+		t.Errorf("the study ended with %+v, %+v", p, p.Disclosed)
 	}
 	if heard, kept := at.found(t); len(heard)+len(kept) > 0 {
 		t.Errorf("the server heard %v, and keeps %v", heard, kept)
@@ -387,5 +421,50 @@ func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
 	}
 	if text, err := io.ReadAll(tail); err != nil || strings.TrimSpace(string(text)) != strings.Join(canaries, "") {
 		t.Errorf("the end of the failure's output is %q, %v", text, err)
+	}
+}
+
+// TestTheDoctorOfConfidentialMachines looks at what such a worker needs, and at nothing else.
+func TestTheDoctorOfConfidentialMachines(t *testing.T) {
+	t.Parallel()
+	fake, err := inFake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(program string, environment ...string) (code int, found map[string]string) {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), program, "doctor", "--confidential", "--json")
+		command.Env = append(os.Environ(), environment...)
+		answer, _ := command.Output() // whose code is looked at
+		var list []struct {
+			Name, Reason, Remedy string
+			Available            bool
+		}
+		if err := json.Unmarshal(answer, &list); err != nil {
+			t.Fatalf("%v: %s", err, answer)
+		}
+		found = map[string]string{}
+		for _, one := range list {
+			if found[one.Name] = "yes"; !one.Available {
+				found[one.Name] = one.Reason + " -> " + one.Remedy
+			}
+		}
+		return command.ProcessState.ExitCode(), found
+	}
+	code, here := look(binary)
+	if said := here["confidential machine"]; said != "yes" && (code != 1 || !strings.Contains(said, "Linux 6.7") || !strings.Contains(said, "docs/confidential.md")) {
+		t.Errorf("it ends with %d and says %q", code, said)
+	}
+	socket, amd := filepath.Join(t.TempDir(), "processor"), evidencetest.NewAMDAt(t, "Genoa", time.Now())
+	processor(t, socket, func(data [64]byte) *evidence.Evidence { return amd.SNP(t, evidencetest.Guest{}, data) })
+	code, there := look(fake, "TANDEM_FAKE_ENCLAVE="+socket)
+	if len(here) != 4 || len(there) != 4 || there["confidential machine"] != "yes" {
+		t.Errorf("it looks at %v, and in a machine at %v", here, there)
+	}
+	delete(there, "confidential machine")
+	delete(here, "confidential machine")
+	whole := !slices.ContainsFunc(slices.Collect(maps.Values(there)), func(said string) bool { return said != "yes" })
+	if whole != (code == 0) || !maps.Equal(here, there) {
+		t.Errorf("it ends with %d, and says %v", code, there)
 	}
 }

@@ -103,3 +103,99 @@ func TestAConfidentialWorkerRunsNothingElse(t *testing.T) {
 		}
 	})(t)
 }
+
+// keyOf is how far the trial is with its key, and how many lines of the log tell of trials.
+func (w *world) keyOf(lease *protocol.Lease) (trial.Attestation, int) {
+	w.t.Helper()
+	one := w.trial(lease.Trial)
+	if one.Attestation == nil {
+		w.t.Fatalf("trial %s is none of a confidential study", lease.Trial)
+	}
+	return *one.Attestation, w.log(one.Study)
+}
+
+// People see that a trial waits for its key, from the lease to what its worker says.
+func TestPeopleSeeThatATrialIsAttesting(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		made := w.create("objective:", "encryption: {recipients: ["+aRecipient+"]}\nconfidential: {policy: "+aPolicy+", metrics: {accuracy: {low: 0, high: 1, round: 0.01}}}\nobjective:")
+		rack := w.as(workerOf("rack"))
+		rack.registerConfidential("cvm", aPolicy)
+		told := func(want protocol.Disclosed) {
+			t.Helper()
+			if got := w.view(made.ID).Progress.Disclosed; got == nil || *got != want {
+				t.Errorf("the study says %+v, not %+v", got, want)
+			}
+		}
+		beat := func(lease *protocol.Lease, keyed bool) {
+			t.Helper()
+			held := []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch, Keyed: keyed}}
+			if reply, err := rack.service.Heartbeat(rack.ctx, "cvm", protocol.Heartbeat{Leases: held}); err != nil || len(reply.Lost) > 0 {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+		}
+		told(protocol.Disclosed{})
+		lease := rack.mustLease("cvm")
+		if key, _ := w.keyOf(lease); key.State != trial.Attesting || key.LeaseEpoch != lease.LeaseEpoch || !strings.HasSuffix(w.trial(lease.Trial).Reason, "asks the broker for its key") {
+			t.Errorf("a lease has %+v: %s", key, w.trial(lease.Trial).Reason)
+		}
+		_, lines := w.keyOf(lease)
+		beat(lease, false)
+		if key, now := w.keyOf(lease); key.State != trial.Attesting || now != lines {
+			t.Errorf("a heartbeat without the key leaves %+v, and %d lines after %d", key, now, lines)
+		}
+		told(protocol.Disclosed{Attesting: 1})
+		beat(lease, true)
+		beat(lease, true)
+		if key, now := w.keyOf(lease); key.State != trial.KeyReleased || now != lines+1 || w.trial(lease.Trial).Reason != "the broker released the key" || w.trial(lease.Trial).State != trial.Leased {
+			t.Errorf("two with it leave %+v, and %d lines after %d", key, now, lines)
+		}
+		told(protocol.Disclosed{Released: 1})
+		if _, err := rack.service.Report(rack.ctx, lease.Trial, protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Attestation: "signed", Metrics: map[string]trial.Float{"accuracy": 0.12}}); err != nil {
+			t.Fatal(err)
+		}
+		told(protocol.Disclosed{Released: 1, Bits: 7})
+		if key, _ := w.keyOf(lease); !key.Kept || key.State != trial.KeyReleased {
+			t.Errorf("a report with the broker's word leaves %+v", key)
+		}
+		rack.registerConfidential("second", aPolicy)
+		second := rack.mustLease("second") // reports, though no heartbeat said that it has the key
+		report := protocol.Report{LeaseEpoch: second.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.12}}
+		if _, err := rack.service.Report(rack.ctx, second.Trial, report); err != nil {
+			t.Fatal(err)
+		}
+		told(protocol.Disclosed{Released: 2, Bits: 14})
+		for i, end := range []protocol.FinishRequest{
+			{Outcome: protocol.Interrupted, Reason: protocol.CannotRun + "the broker released no key: unknown_measurement", KeyRefused: "unknown_measurement"},
+			{Outcome: protocol.Interrupted, Reason: protocol.NoKey + "the broker did not answer"},
+		} {
+			rack.registerConfidential([]string{"third", "fourth"}[i], aPolicy)
+			lease := rack.mustLease([]string{"third", "fourth"}[i])
+			end.LeaseEpoch = lease.LeaseEpoch
+			if _, err := rack.service.Finish(rack.ctx, lease.Trial, end); err != nil {
+				t.Fatal(err)
+			}
+			want := []trial.Attestation{{State: trial.KeyRefused, Code: "unknown_measurement", LeaseEpoch: lease.LeaseEpoch, Refused: 1}, {State: trial.KeyUnanswered, LeaseEpoch: lease.LeaseEpoch, Refused: 1}}[i]
+			if key, _ := w.keyOf(lease); key.State != want.State || key.Code != want.Code || key.Refused != want.Refused || key.LeaseEpoch != want.LeaseEpoch || w.trial(lease.Trial).State != trial.Queued {
+				t.Errorf("%+v leaves %+v", end, key)
+			}
+		}
+		told(protocol.Disclosed{Released: 2, Refused: 1, Bits: 14})
+		w.replays(made)
+	})(t)
+}
+
+// Whatever a worker says of keys, a study that is not confidential has none.
+func TestOrdinaryTrialsNeverAttest(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		made := w.create(oneRung...)
+		w.register("box")
+		lease := w.mustLease("box")
+		before := w.log(made.ID)
+		if _, err := w.service.Heartbeat(w.ctx, "box", protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch, Keyed: true}}}); err != nil {
+			t.Fatal(err)
+		}
+		if one := w.trial(lease.Trial); one.Attestation != nil || w.log(made.ID) != before || w.view(made.ID).Progress.Disclosed != nil || strings.Contains(one.Reason, "key") {
+			t.Errorf("it has %+v: %s", one.Attestation, one.Reason)
+		}
+	})(t)
+}

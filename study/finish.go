@@ -38,6 +38,9 @@ func (s *leases) Finish(ctx context.Context, id trial.ID, request protocol.Finis
 	}
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
 	was, tx := t, r.Begin()
+	if request.KeyRefused != "" {
+		t = t.Keyed(trial.KeyRefused, request.KeyRefused, tx.Now)
+	}
 	tx.Preempted, tx.Crowding = s.crowdingOf(t)
 	s.leaving(tx, t)
 	tx.Start = s.starting(r, t, tx.Now)

@@ -84,7 +84,7 @@ func told(r *session.Session, t trial.Trial, report protocol.Report) protocol.Re
 	if private {
 		report.Profile = nil
 	}
-	if !private || t.Attested == t.LeaseEpoch {
+	if !private || t.Attestation != nil && t.Attestation.Kept {
 		report.Attestation = ""
 	}
 	return report
@@ -92,8 +92,10 @@ func told(r *session.Session, t trial.Trial, report protocol.Report) protocol.Re
 
 // attested is the trial that knows whether the report is kept with a broker's word.
 func attested(t trial.Trial, report protocol.Report, kept bool) trial.Trial {
-	if kept && report.Attestation != "" {
-		t.Attested = t.LeaseEpoch
+	if kept && report.Attestation != "" && t.Attestation != nil {
+		next := *t.Attestation
+		next.Kept = true
+		t.Attestation = &next
 	}
 	return t
 }

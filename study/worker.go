@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -85,7 +86,7 @@ func (s *Service) Gone(ctx context.Context, worker string, told protocol.Gone) (
 }
 
 // Heartbeat renews the leases a worker holds and tells it which of them it has
-// lost or should end. It writes nothing to the store.
+// lost or should end. It writes to the store only what is heard for the first time.
 func (s *leases) Heartbeat(ctx context.Context, worker string, beat protocol.Heartbeat) (protocol.HeartbeatReply, error) {
 	if err := s.allocator.Heartbeat(access.CallerOf(ctx), worker, beat); err != nil {
 		return protocol.HeartbeatReply{}, unspoken(worker, err)
@@ -114,6 +115,21 @@ func (s *leases) Excuse(ctx context.Context, worker string) {
 	s.allocator.Excuse(access.CallerOf(ctx), worker)
 }
 
+// heard is the trial with what its worker says for the first time, for people to see: that
+// it has the key, or that the script shows no sign of life. Its worker ends the script
+// where the study wants that.
+func heard(t trial.Trial, held protocol.HeldLease, limit float64, now time.Time) (told trial.Trial, first bool) {
+	if held.Keyed && t.Attesting() {
+		t, first = t.Keyed(trial.KeyReleased, "", now), true
+		t.Reason = "the broker released the key"
+	}
+	if limit > 0 && held.QuietSeconds >= limit && !t.Stalled && t.State.Held() && !t.MeasuredAt(t.Rung) {
+		t.Stalled, first = true, true
+		t.Reason = fmt.Sprintf("stalled: no report, no output and next to no CPU time for %.0f s", held.QuietSeconds)
+	}
+	return t, first
+}
+
 func (s *leases) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {
 	r, t, err := s.sessions.LockedTrial(ctx, held.Trial)
 	if err != nil {
@@ -127,9 +143,9 @@ func (s *leases) renew(ctx context.Context, held protocol.HeldLease) (protocol.D
 		s.allocator.Renew(t.ID, t.LeaseEpoch)
 	}
 	s.noteGPU(r, t, held.GPUUse)
-	if r.Stalls(t, held) {
+	if told, first := heard(t, held, r.Study.Definition.StallSeconds, s.options.Now()); first {
 		tx := r.Begin()
-		tx.Stall(t, held)
+		tx.Note(told)
 		if err := s.sessions.Commit(registry.Unkeyed(ctx), tx, nil); err != nil {
 			return protocol.Directive{}, err
 		}

@@ -187,8 +187,6 @@ type Trial struct {
 	// Explained are those losses of which the engine that ran the worker knows why: they
 	// count for nothing.
 	Explained int `json:"explained_losses,omitempty" doc:"losses of which the engine that ran the worker knows why, as a preemption; they do not count towards the losses after which a trial is given up"`
-	// Attested is the newest lease of which a report was kept with a broker's word.
-	Attested LeaseEpoch `json:"attested,omitempty" doc:"newest lease of which a report was kept with the word of a broker"`
 	// LostOn names the machines the trial was lost on since it last reported.
 	LostOn []string `json:"lost_on,omitempty"`
 	// FailedStarts are its failures before the first report of a lease, since it last
@@ -196,7 +194,8 @@ type Trial struct {
 	FailedStarts []FailedStart `json:"failed_starts,omitempty" doc:"its failures before the first report of a lease, since it last reported, where another worker could try it"`
 	// Stalled says that its script showed no sign of life for the study's
 	// stall_seconds, and has not reported since.
-	Stalled bool `json:"stalled,omitempty"`
+	Stalled     bool         `json:"stalled,omitempty"`
+	Attestation *Attestation `json:"attestation,omitempty" doc:"how far its newest lease is with its key; only of confidential studies"`
 	// Reason says why the trial is in its state.
 	Reason   string     `json:"reason,omitempty"`
 	Created  time.Time  `json:"created"`
@@ -367,8 +366,7 @@ func (t Trial) Amounts() string {
 	return text
 }
 
-// FirstLine of a reason says what happened; what follows it is the end of a script's
-// standard error.
+// FirstLine of a reason says what happened; behind it is the end of standard error.
 func FirstLine(reason string) string {
 	first, _, _ := strings.Cut(reason, "\n")
 	return first

@@ -93,7 +93,8 @@ func (c *check) changed(event journal.Event) {
 	if l.state.Terminal() && (l.state != trial.Lost || next != trial.Queued) && !reopened {
 		c.violated(OneEnd, "trial %s was %s and became %s with event %d", event.Trial, l.state, next, event.Sequence)
 	}
-	if next == trial.Leased {
+	heard := l.state == trial.Leased && told.LeaseEpoch == l.lease && event.Worker == l.worker && (told.Stalled || told.Attestation != nil && !told.Attesting())
+	if next == trial.Leased && !heard {
 		c.leased(event, l, told)
 	} else if told.LeaseEpoch != l.lease {
 		c.violated(Fenced, "trial %s became %s under lease %d while lease %d was the newest", event.Trial, next, told.LeaseEpoch, l.lease)

@@ -187,7 +187,8 @@ type FinishRequest struct {
 	// OutOfGPUMemory, with the outcome failed, says that the command could not have
 	// the memory of a GPU that it asked for: on a GPU that it shares that is no
 	// failure of its own.
-	OutOfGPUMemory bool `json:"out_of_gpu_memory,omitempty" doc:"the command failed because a GPU ran out of memory"`
+	OutOfGPUMemory bool   `json:"out_of_gpu_memory,omitempty" doc:"the command failed because a GPU ran out of memory"`
+	KeyRefused     string `json:"key_refused,omitempty" pattern:"^([a-z0-9_]{1,64})?$" doc:"why the broker released no key to the confidential lease: its code"`
 	// GPUUse is what it used of its GPUs since the last report.
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPUs since its last report"`
 }
@@ -222,6 +223,7 @@ type HeldLease struct {
 	// QuietSeconds is how long the script has shown no sign of life; only sent
 	// once that is longer than the lease's StallSeconds.
 	QuietSeconds float64 `json:"quiet_seconds,omitempty" minimum:"0" doc:"time without report, output and CPU time, once it reaches stall_seconds"`
+	Keyed        bool    `json:"keyed,omitempty" doc:"the broker released the key to this confidential lease"`
 	// GPUUse is what it used of its GPUs since its last report, which will say it
 	// again; only sent for a GPU that others may share.
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPU since its last report, if others may share it"`
@@ -331,28 +333,8 @@ type Progress struct {
 	// Resumes counts leases that continued from a checkpoint.
 	Resumes int   `json:"resumes"`
 	Best    *Best `json:"best,omitempty"`
-}
-
-// Best is the leading trial: the best value among the trials measured at the
-// highest rung that has a measurement. Those that were repeated come first.
-type Best struct {
-	Trial  trial.ID    `json:"trial_id"`
-	Number int         `json:"number"`
-	Metric string      `json:"metric"`
-	Value  trial.Float `json:"value"`
-	// Values has all objectives' values, where there are several.
-	Values []trial.Float `json:"values,omitempty"`
-	// Violation is by how much it misses the study's constraints; absent for
-	// a feasible trial.
-	Violation trial.Float `json:"violation,omitempty"`
-	// Estimated says that joules which are an estimate went into the value.
-	Estimated bool                `json:"estimated,omitempty"`
-	Rung      int                 `json:"rung"`
-	Budget    budget.Budget       `json:"budget"`
-	Params    space.Configuration `json:"params"`
-	// Repeated is there for a trial that was repeated: Value and Values are its
-	// means.
-	Repeated *Repeated `json:"repeated,omitempty"`
+	// Disclosed is what a confidential study has told; nil: it is none.
+	Disclosed *Disclosed `json:"disclosed,omitempty" doc:"what the study has told, if it is confidential"`
 }
 
 // Recommendation is the answer of a study.

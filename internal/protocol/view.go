@@ -6,6 +6,7 @@ import (
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
+	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -100,4 +101,34 @@ type TrialDetail struct {
 	Events  []Event        `json:"events"`
 	// GPUExpected is what it should use of GPUs; absent where no worker has one.
 	GPUExpected *GPUExpected `json:"gpu_expected,omitempty" doc:"what it should use of GPUs, an estimate; absent where no worker has one"`
+}
+
+// Disclosed is what a confidential study has told so far, and how often its key went out.
+type Disclosed struct {
+	Bits      float64 `json:"bits" doc:"the most that the metrics of its counted epochs can have told"`
+	Attesting int     `json:"attesting" doc:"trials whose worker asks the broker for the key now"`
+	Released  int     `json:"released" doc:"leases that got the key, as their workers say"`
+	Refused   int     `json:"refused" doc:"leases that were given back as the broker refused it"`
+}
+
+// Best is the leading trial: the best value among the trials measured at the
+// highest rung that has a measurement. Those that were repeated come first.
+type Best struct {
+	Trial  trial.ID    `json:"trial_id"`
+	Number int         `json:"number"`
+	Metric string      `json:"metric"`
+	Value  trial.Float `json:"value"`
+	// Values has all objectives' values, where there are several.
+	Values []trial.Float `json:"values,omitempty"`
+	// Violation is by how much it misses the study's constraints; absent for
+	// a feasible trial.
+	Violation trial.Float `json:"violation,omitempty"`
+	// Estimated says that joules which are an estimate went into the value.
+	Estimated bool                `json:"estimated,omitempty"`
+	Rung      int                 `json:"rung"`
+	Budget    budget.Budget       `json:"budget"`
+	Params    space.Configuration `json:"params"`
+	// Repeated is there for a trial that was repeated: Value and Values are its
+	// means.
+	Repeated *Repeated `json:"repeated,omitempty"`
 }

@@ -82,7 +82,7 @@ func sampleTrial(studyID string, number int, state trial.State) trial.Trial {
 		Results:    []trial.Result{{Budget: budget.Budget{Epochs: 1, DataFraction: 0.1}, Values: []trial.Float{trial.Float(math.NaN())}, At: pointer(moment(3))}},
 		Epochs:     1, LastEpoch: 1, Last: map[string]trial.Float{"loss": trial.Float(math.Inf(1))},
 		Seconds: 1.5, Energy: trial.Energy{Joules: 3.25, Method: "rapl"},
-		Failures: 1, Losses: 2, Explained: 1, Attested: 3, LostOn: []string{"w1", "w2"}, Reason: "because",
+		Failures: 1, Losses: 2, Explained: 1, Attestation: &trial.Attestation{State: trial.KeyRefused, LeaseEpoch: 1, Since: moment(3), Code: "revoked", Kept: true, Released: 2, Refused: 1}, LostOn: []string{"w1", "w2"}, Reason: "because",
 		Created: moment(2), Started: pointer(moment(3)), Finished: pointer(moment(4)), Promotions: 1, Resumes: 1,
 		Annotation: trial.Annotation{Tags: []string{"baseline", "ünïcode"}, Note: "o'brien says\n\t☃"},
 	}

@@ -88,7 +88,7 @@ func (c *Confidential) Keeps(text string) bool { return c.Log == LogTail && armo
 // Bits is how much a report's metrics can tell at most.
 func (c *Confidential) Bits() (bits float64) {
 	for _, one := range c.Metrics {
-		bits += math.Log2((one.High-one.Low)/one.Round + 2) // NaN is one more
+		bits += math.Log2((one.High-one.Low)/one.Round + 3) // NaN and silence are two more
 	}
 	return bits
 }

@@ -2,6 +2,7 @@ package ranking
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -49,11 +50,29 @@ func (r Progress) Show() protocol.Progress {
 		p.Resumes += t.Resumes
 		p.Saved = p.Saved.Plus(t.Saved)
 	}
+	p.Disclosed = disclosed(study.Definition.Confidential, trials, p.Epochs)
 	p.SystemUse, p.EpochsByPhase = r.Use.list()
 	if study.Status == protocol.StudyRunning {
 		p.RemainingSeconds = r.remaining(p)
 	}
 	return p
+}
+
+// disclosed is what so many epochs of the trials can have told; nil where no terms say it.
+func disclosed(terms *definition.Confidential, trials []trial.Trial, epochs int) *protocol.Disclosed {
+	if terms == nil {
+		return nil
+	}
+	d := protocol.Disclosed{Bits: math.Ceil(terms.Bits() * float64(epochs))}
+	for _, t := range trials {
+		if t.Attesting() {
+			d.Attesting++
+		}
+		if t.Attestation != nil {
+			d.Released, d.Refused = d.Released+t.Attestation.Released, d.Refused+t.Attestation.Refused
+		}
+	}
+	return &d
 }
 
 // remaining estimates the time left at the pace so far: what the plan has left,

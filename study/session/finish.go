@@ -10,7 +10,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -333,22 +332,4 @@ func (r *Session) Rested(now time.Time) bool {
 	r.noteAble(now)
 	r.noted()
 	return ended
-}
-
-// Stalls reports whether a worker says for the first time that the trial's
-// script shows no sign of life.
-func (r *State) Stalls(t trial.Trial, held protocol.HeldLease) bool {
-	limit := r.Study.Definition.StallSeconds
-	return limit > 0 && held.QuietSeconds >= limit && !t.Stalled && t.State.Held() && !t.MeasuredAt(t.Rung)
-}
-
-// Stall notes it, for people to see. Its worker ends the script where the study
-// wants that.
-func (tx *Transaction) Stall(t trial.Trial, held protocol.HeldLease) {
-	t.Stalled = true
-	t.Reason = fmt.Sprintf("stalled: no report, no output and next to no CPU time for %.0f s", held.QuietSeconds)
-	tx.Stage(t)
-	told := t
-	told.SystemUse, told.Samples = nil, nil // as in every line of the log
-	tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(t.State), Worker: t.Worker, Reason: t.Reason}, told)
 }

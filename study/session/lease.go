@@ -151,6 +151,9 @@ func (tx *Transaction) lease(t trial.Trial, reason string) (*trial.Trial, error)
 	if why != "" {
 		reason += "; " + why
 	}
+	if tx.Session.Study.Definition.PolicyOf() != "" {
+		t, reason = t.Attest(tx.Now), reason+"; asks the broker for its key"
+	}
 	t, err := tx.state(t, trial.Leased, reason)
 	return &t, err
 }

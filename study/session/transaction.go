@@ -96,15 +96,20 @@ func (tx *Transaction) state(t trial.Trial, next trial.State, reason string) (tr
 	if err != nil {
 		return t, err
 	}
-	t.Stalled = false
+	t = t.Settled(tx.Now)
 	if next.Terminal() {
 		t.Finished = &tx.Now
 	}
+	tx.Note(t)
+	return t, nil
+}
+
+// Note stages the trial, with a line in the log that says its reason.
+func (tx *Transaction) Note(t trial.Trial) {
 	tx.Stage(t)
 	told := t
 	told.SystemUse, told.Samples = nil, nil // sums of what the reports say one by one
-	tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(next), Worker: t.Worker, Reason: reason}, told)
-	return t, nil
+	tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(t.State), Worker: t.Worker, Reason: t.Reason}, told)
 }
 
 // Stage writes the trial without a line in the log.

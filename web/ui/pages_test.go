@@ -68,6 +68,7 @@ func TestPages(t *testing.T) {
 		{"what reuse saved is shown by study", tryReuse},
 		{"the pool shows demand, its forecast and the knob", tryPool},
 		{"the pool shows who runs where, and why", tryPlacement},
+		{"confidential studies say what they tell", tryConfidential},
 		{"workers show what holds their commands, and what they refuse", tryWorkers},
 		{"charts of a study are brushed, chosen and compared", tryCharts},
 		{"charts follow the study", tryChartsLive},

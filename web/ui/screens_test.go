@@ -52,6 +52,7 @@ func TestEveryPage(t *testing.T) {
 		hand.tell("several", 0.9-0.05*float64(i%5), 0.001*float64(1+i%3), float64(1+2*i))
 	}
 	edgeGallery(s)
+	closedStory(s)
 	s.foresee("rack-1")
 	s.placed.Store(severalTypes())
 	if _, err := s.studies.Reserve(t.Context(), protocol.ReservationRequest{User: "adda", Worker: "rack-9", To: s.clock.now().Add(time.Hour)}); err != nil {
@@ -73,6 +74,7 @@ func TestEveryPage(t *testing.T) {
 		{"trial", fmt.Sprintf("/studies/lenet-fashion-mnist/trials/%d", survivor), s, false},
 		{"compare-trials", fmt.Sprintf("/studies/lenet-fashion-mnist/compare?trials=0,9,%d", survivor), s, false}, {"compare-none", "/studies/digits/compare", s, false},
 		{"many", "/studies/boosted-or-linear?page=2&compare=3,17", s, false}, {"many-trial", "/studies/boosted-or-linear/trials/12", s, false}, {"charts", "/studies/boosted-or-linear/charts", s, false}, {"charts-of-floats", "/studies/lenet-fashion-mnist/charts", s, false},
+		{"confidential", "/studies/scans", s, false}, {"attesting", "/studies/scans/trials/1", s, false}, {"refused", "/studies/scans/trials/2", s, false},
 		{"several", "/studies/several", s, false}, {"deployed", "/studies/deployed/trials/0", s, false},
 		{"failing", "/studies/broken-script", s, false}, {"failed-trial", "/studies/lenet-fashion-mnist/trials/9", s, false}, {"fresh", "/studies/digits", s, false},
 		{"workers", "/workers", s, false}, {"ground-truth", "/ground-truth?machine=" + url.QueryEscape(learned), s, false}, {"no-ground-truth", "/ground-truth", none, false}, {"access", "/access", s, false},

@@ -87,6 +87,10 @@ func (r starting) attested() (rules process.Rules, err error) {
 	}
 	r.keys, r.attestation, err = options.Enclave.Keys(r.preparing, r.agent.id, r.lease, options.Keys)
 	rules.Keys = r.keys
+	if err == nil && r.lease.Confidential != nil {
+		r.keyed.Store(true)
+		r.agent.beatNow() // people see that it waited
+	}
 	return rules, err
 }
 

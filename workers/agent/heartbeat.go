@@ -49,7 +49,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 	beat := protocol.Heartbeat{Leases: make([]protocol.HeldLease, 0, len(runs)), Load: a.load(), Sprint: a.sprints.Balance(clock.Now())}
 	for _, r := range runs {
 		quiet[r] = r.quietSeconds(clock.Now())
-		held := protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r]}
+		held := protocol.HeldLease{Trial: r.lease.Trial, LeaseEpoch: r.lease.LeaseEpoch, QuietSeconds: quiet[r], Keyed: r.keyed.Load()}
 		if r.lease.GPUShared {
 			held.GPUUse = r.gpu.Peek()
 		}

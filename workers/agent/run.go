@@ -42,6 +42,7 @@ type run struct {
 	// the end of the output, where that is kept encrypted.
 	keys              *sealed.Keys
 	attestation, tail string
+	keyed             atomic.Bool // its key was released
 	output            *process.Capture
 	lines             chan script.Line
 	// reading ends when all lines are dealt with.
@@ -281,7 +282,7 @@ func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 		return protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: err.Error()}, true
 	}
 	request = protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: protocol.CannotRun + err.Error()}
-	if errors.As(err, new(enclave.Away)) {
+	if request.KeyRefused = enclave.Refused(err); errors.As(err, new(enclave.Away)) {
 		request.Reason = protocol.NoKey + err.Error()
 	}
 	if errors.As(err, new(artifact.Unusable)) {

@@ -35,6 +35,9 @@ type Returned struct {
 func (p Placements) Waits(one Waiting) []protocol.Wait {
 	defer p.locked()()
 	members, need := p.alive(), one.Need(1)
+	if how := one.start(); how != "" && len(members) == 0 {
+		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: "no worker is connected: " + how}}
+	}
 	reason, wants := pool.Unsuited(one.Wants, members), one.Wants.String()
 	if wants != "" {
 		members = slices.DeleteFunc(members, func(m pool.Member) bool { return !m.Suits(one.Wants) })
@@ -93,15 +96,26 @@ func (p Placements) waitsForWorkers(one Waiting, members []pool.Member) []protoc
 	return waits
 }
 
+// start says how a worker is started that has the study's key, or gets it; empty: it has none.
+func (a Ask) start() string {
+	switch {
+	case a.Policy != "":
+		return "start one with 'tandem worker --confidential auto --broker URL --policy " + a.Policy + "'"
+	case len(a.Recipients) > 0:
+		return "start one with 'tandem worker --identity FILE', the file of the key " + sealed.Short(a.Recipients[0])
+	}
+	return ""
+}
+
 // unopened says what a worker of those connected needs to run the study, or must not have.
 func (a Ask) unopened(connected int) string {
-	if a.Policy != "" {
-		return fmt.Sprintf("its key goes to confidential machines only, and none of the workers that suit it otherwise (%d) is one by its policy: start one with 'tandem worker --confidential auto --broker URL --policy %s'", connected, a.Policy)
+	switch how := a.start(); {
+	case a.Policy != "":
+		return fmt.Sprintf("its key goes to confidential machines only, and none of the workers that suit it otherwise (%d) is one by its policy: %s", connected, how)
+	case how != "":
+		return fmt.Sprintf("none of the workers that suit it otherwise (%d) holds the key %s: %s", connected, sealed.Short(a.Recipients[0]), how)
 	}
-	if len(a.Recipients) == 0 {
-		return fmt.Sprintf("all %d workers that suit it otherwise run encrypted studies only: start one without --identity or --confidential, or give the study encryption.recipients", connected)
-	}
-	return fmt.Sprintf("none of the workers that suit it otherwise (%d) holds the key %s: start one with 'tandem worker --identity FILE', the file of that key", connected, sealed.Short(a.Recipients[0]))
+	return fmt.Sprintf("all %d workers that suit it otherwise run encrypted studies only: start one without --identity or --confidential, or give the study encryption.recipients", connected)
 }
 
 // against is what all workers have against the study; false if one has nothing.

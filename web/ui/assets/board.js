@@ -50,7 +50,7 @@ export class Board {
     this.all = columns(study, (trial) => this.comparison.box(trial.number));
     this.choice = new ColumnChoice(study, this.all, () => this.#choseColumns());
     const from = new URLSearchParams(location.search);
-    this.sort = this.all.some((column) => column.id === from.get("sort")) ? from.get("sort") : "rank";
+    this.sort = this.all.some((column) => column.id === from.get("sort") && !column.unsorted) ? from.get("sort") : "rank";
     this.order = from.get("order") === "desc" ? "desc" : "asc";
     this.#page = Math.max(0, (Number.parseInt(from.get("page"), 10) || 1) - 1);
     this.filter = new Filter(study, () => this.#ask(0));
@@ -130,7 +130,7 @@ export class Board {
   #head() {
     this.columns = this.choice.shown();
     this.heads = this.columns.map((column) => {
-      if (kept) return make("th", { scope: "col", class: classes(column) }, column.title); // a file cannot sort
+      if (kept || column.unsorted) return make("th", { scope: "col", class: classes(column) }, column.title); // a file cannot sort
       const button = make("button", { type: "button", title: column.help, on: { click: () => this.#sortBy(column) } }, column.title);
       return make("th", { scope: "col", class: classes(column) }, button);
     });

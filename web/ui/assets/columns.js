@@ -1,4 +1,5 @@
 // The leaderboard's columns: what each shows, and what the server sorts by.
+import { keyHint, keyTag, keyText } from "./confidential.js";
 import { badge, make, rungMark, tagWords } from "./dom.js";
 import { budget, count, duration, energy, joules, measured, nothing, parameter } from "./format.js";
 import { referenceOf, studyPath } from "./api.js";
@@ -11,7 +12,7 @@ const failure = (trial) => (trial.state === "failed" || trial.state === "lost" ?
 /**
  * Columns of a study. The id is what the server sorts by, text(trial) is what is
  * shown, fill(cell, trial) puts more than text into the cell. "first" is the order
- * of the first click; pick(trial) is what chooses a trial for a comparison.
+ * of the first click, "unsorted" says that the server does not sort by it; pick(trial) is what chooses a trial for a comparison.
  */
 export function columns(study, pick) {
   const [objective] = study.definition.objective;
@@ -25,8 +26,8 @@ export function columns(study, pick) {
         ...(trial.retry_of === undefined ? [] : [make("span", { class: "tag", title: "tries the parameters of a failed trial again" }, `retries #${trial.retry_of}`)]), ...tagWords(trial.tags)),
     },
     {
-      id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : "") + failure(trial),
-      fill: (cell, trial) => cell.replaceChildren(badge(trial.state), ...(trial.stalled ? [make("span", { class: "tag", title: trial.reason }, "stalled")] : []),
+      id: "state", title: "State", text: (trial) => trial.state + (trial.stalled ? ", stalled" : "") + (keyTag(trial).length > 0 ? ", attesting" : "") + failure(trial),
+      fill: (cell, trial) => cell.replaceChildren(badge(trial.state), ...keyTag(trial), ...(trial.stalled ? [make("span", { class: "tag", title: trial.reason }, "stalled")] : []),
         ...(failure(trial) ? [make("span", { class: "sub failure", title: trial.reason }, failure(trial))] : [])),
     },
     ...study.definition.objective.map((one, index) => ({
@@ -44,6 +45,7 @@ export function columns(study, pick) {
       text: (trial) => String(trial.rung),
       fill: (cell, trial) => cell.replaceChildren(rungMark(trial.rung, rungs)),
     },
+    ...(study.definition.confidential ? [{ id: "key", title: "Key", unsorted: true, text: keyText, hint: (trial) => keyHint(study, trial) }] : []),
     ...study.definition.space.parameters.map((one) => ({
       id: "params." + one.name, title: one.name, numeric: (one.values ?? [0]).every((value) => typeof value === "number"), parameter: true,
       text: (trial) => parameter(trial.params[one.name], one.type),

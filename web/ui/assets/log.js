@@ -8,8 +8,10 @@ const most = 200000; // characters on the page
 export class Log {
   #text = null;
 
-  constructor(path) {
+  /** none says why there may be no line. */
+  constructor(path, none) {
     this.path = path;
+    this.none = none;
     this.box = byId("log");
     this.follow = byId("follow");
     byId("log-link").href = address(path);
@@ -34,7 +36,7 @@ export class Log {
     show(this.box, text !== "");
     const cut = text.length > most;
     show(byId("log-note"), text === "" || cut);
-    setText(byId("log-note"), text === "" ? "Nothing was printed so far." : `The last ${bytes(most)} of ${bytes(text.length)}.`);
+    setText(byId("log-note"), text === "" ? this.none : `The last ${bytes(most)} of ${bytes(text.length)}.`);
     setText(this.box, cut ? text.slice(text.indexOf("\n", text.length - most) + 1) : text);
     this.#toEnd();
   }

@@ -1,5 +1,6 @@
 // A study in numbers: figures, ladder and set-up of the study's page.
 import { kept, referenceOf, studyPath } from "./api.js";
+import { drawConfidential } from "./confidential.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
 import { budget, cost, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
@@ -20,10 +21,10 @@ export class Summary {
     document.title = `${study.name} · Tandem`;
     byId("status").replaceChildren(badge(study.status));
     byId("status").title = study.reason ?? "";
-    const readers = study.definition.encryption?.recipients.length;
-    const lead = [study.definition.description, readers && `checkpoints are encrypted to ${readers} ${readers === 1 ? "key" : "keys"}`, study.definition.confidential && `confidential, by the policy ${study.definition.confidential.policy.slice(0, 12)}`, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
+    const lead = [study.definition.description, study.definition.stop.regret && "stop.regret ends no study any more", (over(study) || study.status === "paused") && sentence(study.reason)].filter(Boolean).join(" · ");
     setText(byId("description"), lead);
     show(byId("description"), lead !== "");
+    drawConfidential(study);
     this.#best();
     this.#trials();
     this.#spent();
@@ -100,7 +101,7 @@ export class Summary {
     const trials = busy.reduce((sum, worker) => sum + mine(worker), 0);
     const free = alive.reduce((sum, worker) => sum + Math.max(0, worker.slots - (worker.trials?.length ?? 0)), 0);
     const { status, definition } = this.study;
-    show(byId("no-worker"), status === "running" && alive.length === 0 && definition.command?.length > 0);
+    show(byId("no-worker"), status === "running" && alive.length === 0 && definition.command?.length > 0 && !definition.encryption); // of which its reason says more
     if (over(this.study)) {
       this.#figures.set("workers", { term: "Trained for", value: duration(this.study.progress.trial_seconds), detail: "summed over the trials" });
       return;

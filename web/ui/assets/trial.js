@@ -2,6 +2,7 @@
 import { Annotation } from "./annotation.js";
 import { artifactFigure } from "./artifacts.js";
 import { address, get, identity, referenceOf, studyPath } from "./api.js";
+import { keyHint, keyTag, keyText, outputOf } from "./confidential.js";
 import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
@@ -79,7 +80,7 @@ function placed({ machine, options, why }) {
   return make("span", { title: why }, epoch ? `on ${machine}, score ${score.toFixed(2)} among ${options.length} types` : `on ${machine}, of which nothing was known`);
 }
 
-function drawFacts({ trial, gpu_expected: expected }, guest) {
+function drawFacts(study, { trial, gpu_expected: expected }, guest) {
   const kept = trial.checkpoint;
   const file = kept && guest ? `epoch ${kept.epoch}, ${bytes(kept.bytes)}` : kept && make("a", { href: address(`/artifacts/${kept.artifact}`), download: `trial-${trial.number}-epoch-${kept.epoch}.tar` }, `epoch ${kept.epoch}, ${bytes(kept.bytes)}`);
   fillFacts(byId("facts"), [
@@ -93,6 +94,7 @@ function drawFacts({ trial, gpu_expected: expected }, guest) {
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
     ...(trial.placement ? [["Placed", placed(trial.placement)]] : []),
     ...(trial.migrations?.length > 0 ? [["Moved", make("span", { title: trial.migrations.at(-1).why }, `${times(trial.migrations.length)}, to a better machine`)]] : []),
+    ...(trial.attestation ? [["Key", make("span", { title: keyHint(study, trial) }, `${keyText(trial)}, by the policy `, make("code", {}, study.definition.confidential.policy.slice(0, 12)))]] : []),
     ["Checkpoint", file ?? "none"],
     ["Promotions", count(trial.promotions)],
     ["Resumed", `${times(trial.resumes)} from a checkpoint`],
@@ -180,7 +182,7 @@ async function start() {
   // First where the events stand, then the trial: nothing between is missed.
   const { sequence, total } = await get(path("/trials?limit=1"));
   if (!guest) await learnWorkers().catch(() => {}); // without names the ids are shown
-  const log = new Log(path(`/trials/${number}/log`));
+  const log = new Log(path(`/trials/${number}/log`), study.definition.confidential ? outputOf(study.definition.confidential) : "Nothing was printed so far.");
   const deploy = new DeployCard();
   let trial = null;
   let deployed = "";
@@ -197,7 +199,7 @@ async function start() {
   async function refresh() {
     const detail = await get(path(`/trials/${number}`));
     trial = detail.trial;
-    byId("status").replaceChildren(badge(trial.state));
+    byId("status").replaceChildren(badge(trial.state), ...keyTag(trial));
     annotation.draw(trial);
     const reason = sentence(firstLine(trial.reason)); // the log has the rest: the end of what its script said
     setText(byId("reason"), reason);
@@ -207,7 +209,7 @@ async function start() {
     drawFigures(study, trial);
     drawParameters(study, trial);
     drawResults(study, trial);
-    drawFacts(detail, guest);
+    drawFacts(study, detail, guest);
     show(byId("loading"), false);
     show(byId("content"), true);
     reports = detail.reports ?? [];

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -104,6 +105,18 @@ func (e *Enclave) Refuses(lease protocol.Lease) string {
 
 // Away is that the broker did not answer, which no machine is to blame for.
 type Away struct{ error }
+
+// codes are those that a study server takes.
+var codes = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
+
+// Refused is the code by which a broker released no key; empty: it is none of its refusals.
+func Refused(err error) string {
+	var refusal *evidence.Refusal
+	if errors.As(err, &refusal) && codes.MatchString(refusal.Code) {
+		return refusal.Code
+	}
+	return ""
+}
 
 // patience is how long a broker may be away before the lease is given back.
 const patience = 30 * time.Second

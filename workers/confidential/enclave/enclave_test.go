@@ -326,3 +326,15 @@ func TestNothingComesToADisk(t *testing.T) {
 		}
 	}
 }
+
+// A study server is told codes, not what else a broker says.
+func TestOnlyCodesAreToldOfARefusal(t *testing.T) {
+	for code, want := range map[string]string{"unknown_measurement": "unknown_measurement", "Bad Code!": "", strings.Repeat("a", 65): ""} {
+		if got := Refused(fmt.Errorf("the broker released no key: %w", evidence.Refuse(code, "why"))); got != want {
+			t.Errorf("of %q the server is told %q", code, got)
+		}
+	}
+	if got := Refused(Away{errors.New("it did not answer")}); got != "" {
+		t.Errorf("a broker that is away is %q", got)
+	}
+}

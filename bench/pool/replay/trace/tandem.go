@@ -117,6 +117,7 @@ func staysOf(file string, read *exported) ([]stay, error) {
 			return problem.New(problem.Invalid, "%s: events[%d], %s of trial %d: %w", file, i, event.Kind, number, err)
 		}
 		switch {
+		case event.Kind == "trial_state" && event.State == trial.Leased && open[number] != nil: // something was heard of it
 		case event.Kind == "trial_state" && event.State == trial.Leased:
 			var told struct {
 				Host string `json:"host"`

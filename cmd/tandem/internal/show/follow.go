@@ -60,8 +60,9 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	if readers := len(view.Definition.Recipients()); readers > 0 {
 		fmt.Fprintf(out, "Checkpoints: encrypted to %s\n", format.Count(readers, "key"))
 	}
-	if terms := view.Definition.Confidential; terms != nil {
-		fmt.Fprintf(out, "Confidential: policy %s; metrics told at most %.0f bytes\n", terms.Policy, math.Ceil(terms.Bits()*float64(view.Progress.Epochs)/8))
+	if d := view.Progress.Disclosed; d != nil {
+		fmt.Fprintf(out, "Confidential: policy %s; metrics of %s can have told at most %.0f bits (%.0f bytes)\n", format.Plain(view.Definition.PolicyOf()), format.Count(view.Progress.Epochs, "epoch"), d.Bits, math.Ceil(d.Bits/8))
+		fmt.Fprintf(out, "Key:   released to %s, refused to %d, asked for by %d now\n", format.Count(d.Released, "lease"), d.Refused, d.Attesting)
 	}
 	printCosts(out, view)
 	if left := view.Progress.RemainingSeconds; left != nil {

@@ -98,6 +98,9 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	if t.Stalled {
 		state += " (stalled)"
 	}
+	if t.Attesting() {
+		state += " (attesting)"
+	}
 	row = append(row, state, strconv.Itoa(rung), strconv.Itoa(t.Epochs), format.Seconds(float64(t.Seconds)))
 	return append(row, Configuration(t.Configuration, parameters)...)
 }

@@ -121,6 +121,17 @@ func printPlace(out io.Writer, detail protocol.TrialDetail) {
 	}
 }
 
+// printKey says how far its newest lease is with its key.
+func printKey(out io.Writer, key *trial.Attestation) {
+	if key != nil {
+		fmt.Fprintf(out, "Key of lease %d: %s since %s", key.LeaseEpoch, key.State, term.FormatTime(&key.Since, ""))
+		if key.Code != "" {
+			fmt.Fprintf(out, ", %s", format.Plain(key.Code))
+		}
+		fmt.Fprintln(out)
+	}
+}
+
 // printAgain says what the trial has to do with others of the same parameters.
 func printAgain(out io.Writer, t protocol.RankedTrial) {
 	if t.RepeatOf != nil {
@@ -156,6 +167,7 @@ func PrintTrial(out io.Writer, detail protocol.TrialDetail) error {
 		fmt.Fprintln(out, show.DataLeftOut(t.Deflation))
 	}
 	printPlace(out, detail)
+	printKey(out, t.Attestation)
 	printAgain(out, t)
 	fmt.Fprintln(out)
 	metrics := map[string]bool{}
