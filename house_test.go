@@ -239,7 +239,7 @@ var mayImport = map[string][]string{
 	"bench/wholemachine":                {"profiler"},
 	"bench/edgetune/here":               {"bench/edgetune/runs", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/onnx"},
 	"bench/edgetune/study":              {"bench/wholemachine", "clients/rest", "e2e/launch", "inference_emu", "inference_emu/deployment", "inference_emu/device", "inference_emu/onnx", "inference_emu/tuning", "trial"},
-	"bench/confidential":                {"clients/rest", "e2e/launch", "internal/protocol"},
+	"bench/confidential":                {"clients/rest", "e2e/launch", "internal/protocol", "workers/confidential/evidencetest"},
 	"bench/profiler":                    {"profiler", "clients/rest", "e2e/launch", "profiler/perf", "trial/series", "workers/agent/process"},
 	"bench/similarity":                  {"profiler", "similarity", "study/space", "study/system", "trial", "profiler/perf"},
 	"cmd/tandem":                        {"cmd/tandem/internal/datasetcmd", "cmd/tandem/internal/keyscmd", "cmd/tandem/internal/edgecmd", "cmd/tandem/internal/hookcmd", "cmd/tandem/internal/launchcmd", "cmd/tandem/internal/logincmd", "cmd/tandem/internal/mcpcmd", "cmd/tandem/internal/policycmd", "cmd/tandem/internal/poolcmd", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/runcmd", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/startcmd", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "cmd/tandem/internal/truthcmd", "cmd/tandem/internal/workercmd", "study/definition", "workers/ranks", "workers/sandbox", "workers/service"},

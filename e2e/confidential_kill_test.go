@@ -131,8 +131,11 @@ func (s *siege) kill(callee string, r *http.Request, when string, said []byte) {
 		if s.done[name] || quiet && one.name != "key received" { // a worker keeps data sets
 			continue
 		}
-		s.done[name], s.quiet = true, true
 		process := s.processes[s.victim]
+		if process.Ended() {
+			continue // it was killed, and comes back
+		}
+		s.done[name], s.quiet = true, true
 		process.Kill()
 		if s.victim == "worker" {
 			s.outputs.WriteString(process.Output())

@@ -1,12 +1,15 @@
-// Command confidential measures what encryption costs a training.
+// Command confidential measures what encryption and attestation cost a training.
 //
-//	go run ./bench/confidential                  # 1 and 100 MB, 7 pairs, about 5 minutes
-//	go run ./bench/confidential -megabytes 2000 -pairs 3 -epochs 3
+//	go run ./bench/confidential                  # 1 and 100 MB, 7 rounds, about 8 minutes
+//	go run ./bench/confidential -megabytes 2000 -rounds 3 -epochs 3
 //
-// Each pair is the same study once plain and once with an encrypted data set and encrypted
-// checkpoints, both of that size; which comes first alternates. Each run has a worker of its
-// own, so each fetches the data set. The trial does nothing but write its checkpoints.
-// Markdown goes to standard output.
+// Each round is the same study three times: plain; with an encrypted data set and encrypted
+// checkpoints, both of that size; and with these in a confidential machine, which gets the key
+// from a broker. The machine is an ordinary one: its processor is this program, so what is
+// measured is the protocol, and nothing of what memory encryption costs. Which comes first
+// rotates. Each run has a worker of its own, in the strict sandbox with its files in memory, so
+// each fetches the data set. The trial does nothing but write its checkpoints. Markdown goes to
+// standard output.
 package main
 
 import (
@@ -33,7 +36,7 @@ const script = `
 import os, time
 from pathlib import Path
 
-started = time.time()
+started = time.time() - float(os.environ["SINCE"])
 import tandem
 
 folder = tandem.dataset("data") if "TANDEM_DATA_DATA" in os.environ else Path("data")
@@ -56,7 +59,7 @@ for epoch in trial.epochs():
 const studyFile = `
 name: %s
 command: [python3, train.py]
-environment: {MEGABYTES: "%d"}
+environment: {MEGABYTES: "%d", SINCE: "%d"}
 objective: {metric: accuracy, direction: maximize}
 space: {x: {type: float, low: 0, high: 1}}
 system: off
@@ -64,23 +67,30 @@ budget: {policy: epochs, epochs: {min: %d, max: %d}}
 stop: {trials: 1}
 %s`
 
+const confidentialSection = `confidential: {policy: %s, metrics: {accuracy: {low: 0, high: 1e6, round: 1}, started: {low: 0, high: 1e5, round: 0.001}, kept: {low: 0, high: 1e5, round: 0.001}}}
+`
+
 // run is one study.
 type run struct {
 	// Start is from the lease to the script's first line, Kept a checkpoint until the
 	// server has it, in seconds; CPU is that of worker and script in all.
 	start, kept, cpu float64
+	// Key is from the lease to its key, by the worker's log, in milliseconds; 0: it had one.
+	key float64
 }
 
 type bench struct {
 	folder, binary, key, recipient string
+	scratch                        string // in memory
 	epochs, runs                   int
 	server                         *launch.Server
 	client                         *rest.Client
+	site                           *site
 }
 
 func main() {
 	sizes := flag.String("megabytes", "1,100", "sizes of data set and checkpoint")
-	pairs := flag.Int("pairs", 7, "runs plain and runs encrypted")
+	rounds := flag.Int("rounds", 7, "runs of each kind")
 	epochs := flag.Int("epochs", 8, "checkpoints of a run, of which the last is not timed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -88,7 +98,7 @@ func main() {
 	b := &bench{epochs: *epochs}
 	err := b.open(ctx)
 	if err == nil {
-		err = b.measure(ctx, strings.Split(*sizes, ","), *pairs)
+		err = b.measure(ctx, strings.Split(*sizes, ","), *rounds)
 	}
 	if err = errors.Join(err, b.close()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/confidential:", err)
@@ -100,7 +110,10 @@ func (b *bench) open(ctx context.Context) (err error) {
 	if b.folder, err = os.MkdirTemp("", "tandem-confidential-"); err != nil {
 		return err
 	}
-	if b.binary, err = launch.Build(ctx, b.folder); err != nil {
+	if b.scratch, err = os.MkdirTemp("/dev/shm", "tandem-confidential-"); err != nil {
+		return err
+	}
+	if b.binary, err = launch.BuildWithFakeEnclave(ctx, b.folder); err != nil {
 		return err
 	}
 	if b.server, err = launch.Serve(b.binary, filepath.Join(b.folder, "server")); err != nil {
@@ -110,15 +123,19 @@ func (b *bench) open(ctx context.Context) (err error) {
 		return err
 	}
 	b.key = filepath.Join(b.folder, "workers.key")
-	b.recipient, err = b.tandem(ctx, "keys", "create", "--out", b.key)
+	if b.recipient, err = b.tandem(ctx, "keys", "create", "--out", b.key); err != nil {
+		return err
+	}
+	b.site, err = b.openSite(ctx)
 	return errors.Join(err, os.WriteFile(filepath.Join(b.folder, "train.py"), []byte(script), 0o600))
 }
 
 func (b *bench) close() (err error) {
+	err = b.site.close()
 	if b.server != nil {
-		err = b.server.Stop()
+		err = errors.Join(err, b.server.Stop())
 	}
-	return errors.Join(err, os.RemoveAll(b.folder))
+	return errors.Join(err, os.RemoveAll(b.folder), os.RemoveAll(b.scratch))
 }
 
 // tandem runs a command to its end, and returns what it printed.
@@ -129,13 +146,14 @@ func (b *bench) tandem(ctx context.Context, words ...string) (string, error) {
 	return strings.TrimSpace(string(said)), err
 }
 
-func (b *bench) measure(ctx context.Context, sizes []string, pairs int) error {
+func (b *bench) measure(ctx context.Context, sizes []string, rounds int) error {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d pairs of %d checkpoints; load before the first run: %s.\n\n", pairs, b.epochs, strings.Fields(string(load))[0])
-	fmt.Println("| MB | | plain | encrypted | more, in pairs |\n|---|---|---|---|---|")
+	fmt.Printf("%d rounds of %d checkpoints; load before the first run: %s.\n\n", rounds, b.epochs, strings.Fields(string(load))[0])
+	fmt.Println("| | plain | encrypted | with attestation | encrypted to plain | attested to encrypted |\n|---|---|---|---|---|---|")
+	var keys []run
 	for _, size := range sizes {
 		megabytes, err := strconv.Atoi(size)
 		if err != nil {
@@ -145,41 +163,43 @@ func (b *bench) measure(ctx context.Context, sizes []string, pairs int) error {
 		if err != nil {
 			return err
 		}
-		var plain, encrypted []run
-		for at := range pairs {
-			for half := range 2 {
-				if (half == 1) == (at%2 == 0) {
-					got, err := b.run(ctx, megabytes, section, "--identity", b.key)
-					if err != nil {
-						return err
-					}
-					encrypted = append(encrypted, got)
-					continue
-				}
-				got, err := b.run(ctx, megabytes, "")
+		attested := []string{"--confidential", "auto", "--broker", b.site.url, "--broker-token", b.site.token, "--policy", b.site.policy}
+		arms := []struct {
+			section string
+			flags   []string
+			runs    []run
+		}{{}, {section: section, flags: []string{"--identity", b.key}}, {section: section + fmt.Sprintf(confidentialSection, b.site.policy), flags: attested}}
+		for round := range rounds {
+			for turn := range arms {
+				one := &arms[(round+turn)%len(arms)]
+				got, err := b.run(ctx, megabytes, one.section, one.flags...)
 				if err != nil {
 					return err
 				}
-				plain = append(plain, got)
+				one.runs = append(one.runs, got)
 			}
 		}
-		for _, one := range []struct {
-			what string
-			of   func(run) float64
-		}{
-			{"start of the script, s", func(r run) float64 { return r.start }},
-			{"a checkpoint, s", func(r run) float64 { return r.kept }},
-			{"CPU of worker and script, s", func(r run) float64 { return r.cpu }},
-		} {
-			var before, after, more []float64
-			for i := range plain {
-				before, after = append(before, one.of(plain[i])), append(after, one.of(encrypted[i]))
-				more = append(more, after[i]-before[i])
+		keys = append(keys, arms[2].runs...)
+		for i, one := range kinds {
+			what := one.what
+			if i == 0 {
+				what = fmt.Sprintf("%d MB: %s", megabytes, what)
 			}
-			fmt.Printf("| %d | %s | %s | %s | %s |\n", megabytes, one.what, shown(before), shown(after), shown(more))
+			fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", what, shown(arms[0].runs, one.of), shown(arms[1].runs, one.of), shown(arms[2].runs, one.of), more(arms[0].runs, arms[1].runs, one.of), more(arms[1].runs, arms[2].runs, one.of))
 		}
 	}
-	return nil
+	_, err = fmt.Printf("\nFrom a lease to its key: %s ms, n = %d.\n", shown(keys, func(r run) float64 { return r.key }), len(keys))
+	return err
+}
+
+// kinds are what is measured of a run.
+var kinds = []struct {
+	what string
+	of   func(run) float64
+}{
+	{"start of the script, s", func(r run) float64 { return r.start }},
+	{"a checkpoint, s", func(r run) float64 { return r.kept }},
+	{"CPU of worker and script, s", func(r run) float64 { return r.cpu }},
 }
 
 // prepare makes data of the size, publishes them, and returns the section of the study file.
@@ -207,8 +227,8 @@ func (b *bench) prepare(ctx context.Context, megabytes int) (string, error) {
 // run is one study with a worker of its own.
 func (b *bench) run(ctx context.Context, megabytes int, section string, flags ...string) (run, error) {
 	b.runs++
-	name := fmt.Sprintf("run-%d", b.runs)
-	if _, err := b.client.CreateStudy(ctx, fmt.Appendf(nil, studyFile, name, megabytes, b.epochs, b.epochs, section), "application/yaml"); err != nil {
+	name, since := fmt.Sprintf("run-%d", b.runs), time.Now().Unix()
+	if _, err := b.client.CreateStudy(ctx, fmt.Appendf(nil, studyFile, name, megabytes, since, b.epochs, b.epochs, section), "application/yaml"); err != nil {
 		return run{}, err
 	}
 	client, err := filepath.Abs("clients/python")
@@ -216,8 +236,8 @@ func (b *bench) run(ctx context.Context, megabytes int, section string, flags ..
 		return run{}, err
 	}
 	before := spent()
-	line := append([]string{"worker", "--probe", "never", "--study", name, "--slots", "1", "--directory", b.folder, "--scratch", filepath.Join(b.folder, "scratch")}, flags...)
-	worker, err := launch.Start(b.binary, []string{"TANDEM_SERVER=" + b.server.URL, "TANDEM_TOKEN=" + b.server.Token, "PYTHONPATH=" + client}, line...)
+	line := append([]string{"worker", "--probe", "never", "--study", name, "--slots", "1", "--sandbox", "strict", "--directory", b.folder, "--scratch", b.scratch, "--allow-read", client}, flags...)
+	worker, err := launch.Start(b.binary, []string{"TANDEM_SERVER=" + b.server.URL, "TANDEM_TOKEN=" + b.server.Token, "PYTHONPATH=" + client, "TANDEM_FAKE_ENCLAVE=" + b.site.socket}, line...)
 	if err != nil {
 		return run{}, err
 	}
@@ -229,14 +249,27 @@ func (b *bench) run(ctx context.Context, megabytes int, section string, flags ..
 	if err != nil || len(detail.Reports) != b.epochs {
 		return run{}, errors.Join(err, fmt.Errorf("%d epochs were reported:\n%s", len(detail.Reports), worker.Output()))
 	}
-	return of(detail, spent()-before), b.client.DeleteStudy(ctx, name)
+	got := of(detail, since, spent()-before)
+	got.key = said(worker.Output(), `msg="the broker released the key"`).Sub(said(worker.Output(), "msg=leased")).Seconds() * 1000
+	return got, b.client.DeleteStudy(ctx, name)
 }
 
-func of(detail protocol.TrialDetail, cpu float64) run {
+// said is when the worker's log has the line first.
+func said(log, line string) (at time.Time) {
+	for one := range strings.SplitSeq(log, "\n") {
+		if stamp, _, _ := strings.Cut(strings.TrimPrefix(one, "time="), " "); strings.Contains(one, line) {
+			at, _ = time.Parse(time.RFC3339Nano, stamp)
+			return at
+		}
+	}
+	return at
+}
+
+func of(detail protocol.TrialDetail, since int64, cpu float64) run {
 	got, kept := run{cpu: cpu}, []float64{}
 	for _, one := range detail.Events {
 		if one.State == "leased" {
-			got.start = float64(detail.Reports[0].Metrics["started"]) - float64(one.At.UnixNano())/1e9
+			got.start = float64(detail.Reports[0].Metrics["started"]) - float64(one.At.Sub(time.Unix(since, 0)))/1e9
 		}
 	}
 	for _, one := range detail.Reports[1:] {
@@ -257,7 +290,24 @@ func spent() float64 {
 }
 
 // shown is the median with the range.
-func shown(values []float64) string {
-	sorted := slices.Sorted(slices.Values(values))
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", sorted[len(sorted)/2], sorted[0], sorted[len(sorted)-1])
+func shown(runs []run, of func(run) float64) string {
+	values := make([]float64, 0, len(runs))
+	for _, one := range runs {
+		values = append(values, of(one))
+	}
+	return middle(values, "%.2f")
+}
+
+// more is what the second took more than the first, in pairs: seconds, and the ratio.
+func more(first, second []run, of func(run) float64) string {
+	var seconds, ratios []float64
+	for i := range first {
+		seconds, ratios = append(seconds, of(second[i])-of(first[i])), append(ratios, of(second[i])/of(first[i]))
+	}
+	return middle(seconds, "%.2f") + "; × " + middle(ratios, "%.2f")
+}
+
+func middle(values []float64, form string) string {
+	slices.Sort(values)
+	return fmt.Sprintf(form+" ("+form+"–"+form+")", values[len(values)/2], values[0], values[len(values)-1])
 }

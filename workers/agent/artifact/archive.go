@@ -27,7 +27,15 @@ type Limits struct {
 	Mode int64
 }
 
-var errTooLarge = errors.New("it is larger than this worker allows: keep less in it, or raise the worker's limits")
+var errTooLarge = errors.New("it is larger than allowed")
+
+// told names the limits that were met.
+func (l Limits) told(err error) error {
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	return problem.New(problem.Exhausted, "%w: at most %d MiB and %d files: keep less in it", errTooLarge, l.Bytes>>20, l.Files)
+}
 
 // deepest bounds how deep folders go.
 const deepest = 64
@@ -56,7 +64,7 @@ func pack(directory string, out io.Writer, limit Limits) error {
 		}
 		return add(archive, root, name, info)
 	})
-	return errors.Join(err, archive.Close())
+	return errors.Join(limit.told(err), archive.Close())
 }
 
 // take counts an entry against the limits and refuses what cannot be kept.
@@ -72,7 +80,7 @@ func (l *Limits) take(name string, info fs.FileInfo) error {
 		l.Bytes -= info.Size()
 	}
 	if l.Files < 0 || l.Bytes < 0 {
-		return problem.New(problem.Exhausted, "%w", errTooLarge)
+		return errTooLarge
 	}
 	return nil
 }
@@ -112,7 +120,7 @@ func unpack(in io.Reader, directory string, limit Limits, labelled func(comment 
 		return err
 	}
 	defer root.Close()
-	archive := tar.NewReader(in)
+	archive, left := tar.NewReader(in), limit
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -132,8 +140,8 @@ func unpack(in io.Reader, directory string, limit Limits, labelled func(comment 
 		if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
 			return problem.New(problem.Invalid, "%q is neither a file nor a folder", name)
 		}
-		if err := limit.take(name, header.FileInfo()); err != nil {
-			return err
+		if err := left.take(name, header.FileInfo()); err != nil {
+			return limit.told(err)
 		}
 		header.Mode = cmp.Or(limit.Mode, 0o600)
 		if err := extract(archive, root, name, header); err != nil {

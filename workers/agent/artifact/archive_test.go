@@ -90,7 +90,7 @@ func TestPackRefuses(t *testing.T) {
 		{"a link", func(d string) error { return os.Symlink("/etc/passwd", filepath.Join(d, "x")) }, problem.Invalid, "neither a file nor a folder"},
 		{"a socket's kind", func(d string) error { return mkfifo(filepath.Join(d, "x")) }, problem.Invalid, "neither a file nor a folder"},
 		{"a backslash", func(d string) error { return os.WriteFile(filepath.Join(d, `a\b`), nil, 0o600) }, problem.Invalid, "name"},
-		{"too much", func(d string) error { return os.WriteFile(filepath.Join(d, "x"), make([]byte, roomy.Bytes+1), 0o600) }, problem.Exhausted, "larger"},
+		{"too much", func(d string) error { return os.WriteFile(filepath.Join(d, "x"), make([]byte, roomy.Bytes+1), 0o600) }, problem.Exhausted, "at most 1 MiB and 100 files"},
 		{"too deep", func(d string) error { return os.MkdirAll(filepath.Join(d, strings.Repeat("a/", deepest+1)), 0o700) }, problem.Invalid, "name"},
 		{"too many", func(d string) error {
 			for i := range roomy.Files + 1 {
@@ -99,7 +99,7 @@ func TestPackRefuses(t *testing.T) {
 				}
 			}
 			return nil
-		}, problem.Exhausted, "larger"},
+		}, problem.Exhausted, "at most 1 MiB and 100 files"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func tarLimit(l Limits) int64 { return l.Bytes + int64(l.Files)*4096 + 1<<20 + l
 func (c *Checkpoint) upload(ctx context.Context, hash string, size int64, open func() (io.ReadCloser, error)) error {
 	err := c.Server.PutArtifact(ctx, hash, size, open)
 	if problem.Is(err, problem.Exhausted) {
-		return problem.New(problem.Invalid, "the server does not take the file: %w", err) // nor will it later
+		return problem.New(problem.Invalid, "the server does not take the file of %d MiB: %w: keep less in it", size>>20, err) // nor will it later
 	}
 	return err
 }

@@ -127,6 +127,9 @@ func publishCommand(flags *term.Flags) *cobra.Command {
 				}{moved.Reader(file), file}, err
 			})
 			moved.End()
+			if problem.Is(err, problem.Exhausted) {
+				return fmt.Errorf("%s has %s: %w: make several data sets of it, which a study can name together", args[0], format.Size(size), err)
+			}
 			if err != nil {
 				return err
 			}

@@ -194,6 +194,9 @@ func (o *serveOptions) serve(ctx context.Context, out, errout io.Writer) error {
 	if _, err := fmt.Fprintf(out, "Broker on %s://%s\npolicy %s, until %s\nits signatures: %s\nmachines show the token in %s\n", scheme, listener.Addr(), rules.ID(), rules.Expires.Format(time.DateOnly), policy.Signer(opened.Public()), o.folder); err != nil {
 		return err
 	}
+	if o.verifier != "" {
+		logger.Info("a verifier must allow each machine too", "verifier", o.verifier)
+	}
 	server := &http.Server{Handler: opened, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
 	defer stop()
