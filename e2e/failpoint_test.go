@@ -56,6 +56,8 @@ func usual() []harm {
 		{failpoint.StoreCommitted, "error"},
 		{failpoint.ArtifactNamed, "error"},
 		{failpoint.AgentReported, "kill"},
+		{failpoint.AgentPacked, "kill"}, // a checkpoint that goes beside the next epoch
+		{failpoint.AgentUploaded, "kill"},
 	}
 }
 

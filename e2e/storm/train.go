@@ -36,7 +36,9 @@ type training struct {
 	trial               trial.ID
 	rung, first, epochs int
 	pause               time.Duration
-	params              map[string]float64
+	// behind is a checkpoint that is on its way; the next answer says that it is there.
+	behind []history.Operation
+	params map[string]float64
 }
 
 // Train runs the script of a trial. It notes in the ledger what it sends before
@@ -55,7 +57,7 @@ func Train(ctx context.Context) error {
 		if err != nil || directive.Action == protocol.Stop {
 			return err
 		}
-		if err := t.checkpoint(ctx, epoch); err != nil {
+		if err := t.checkpoint(ctx, epoch, directive.Action == protocol.Continue); err != nil {
 			return err
 		}
 		if directive.Action == protocol.Pause {
@@ -120,7 +122,12 @@ func (t *training) report(ctx context.Context, epoch int) (protocol.Directive, e
 	return directive, t.note(said)
 }
 
-func (t *training) checkpoint(ctx context.Context, epoch int) error {
+// checkpoint waits for that of every second epoch, and for the last one, as the worker does.
+func (t *training) checkpoint(ctx context.Context, epoch int, goesOn bool) error {
+	path := "/v1/checkpoint"
+	if epoch%2 == 1 {
+		path += "?wait=false"
+	}
 	fresh := t.state + ".new"
 	err := os.WriteFile(fresh, []byte(strconv.Itoa(epoch)), 0o600)
 	if err == nil {
@@ -131,13 +138,20 @@ func (t *training) checkpoint(ctx context.Context, epoch int) error {
 		err = t.note(said)
 	}
 	if err == nil {
-		err = t.worker.Post(ctx, "/v1/checkpoint", map[string]any{"epoch": epoch}, nil)
+		err = t.worker.Post(ctx, path, map[string]any{"epoch": epoch}, nil)
 	}
 	if err != nil {
 		return err
 	}
-	said.Acknowledged = true
-	return t.note(said)
+	for _, one := range t.behind {
+		err = errors.Join(err, t.note(one))
+	}
+	said.Acknowledged, t.behind = true, nil
+	if goesOn && epoch%2 == 1 {
+		t.behind = append(t.behind, said)
+		return err
+	}
+	return errors.Join(err, t.note(said))
 }
 
 // note adds a line to the ledger, whole or not at all.

@@ -38,6 +38,8 @@ def main() -> None:
         trial.report(accuracy=(1 - (x - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
         note("acknowledged", trial, epoch)
         trial.checkpoint(save)
+        with (trial.checkpoint_dir / "checkpoint").open("r+", encoding="utf-8") as kept:
+            kept.write("spoilt")  # in place: what the worker sends beside the next epoch is its own copy
 
 
 if __name__ == "__main__":

@@ -67,10 +67,14 @@ func (c calls) Report(said script.Outcome) (protocol.Directive, error) {
 	return c.tell(directive), nil
 }
 
-// Checkpoint publishes the checkpoint folder.
-func (c calls) Checkpoint(epoch int) (script.Checkpoint, error) {
+// Checkpoint publishes the checkpoint folder, beside the next epoch if there is one and the
+// script does not wait.
+func (c calls) Checkpoint(epoch int, wait bool) (script.Checkpoint, error) {
 	c.publishes.Store(true)
-	return c.commit(epoch)
+	c.mutex.Lock()
+	goesOn := c.orders.Directive.Action == protocol.Continue && c.ending.kind == notEnded
+	c.mutex.Unlock()
+	return c.commit(epoch, !wait && goesOn)
 }
 
 // Artifact keeps a file with the trial.

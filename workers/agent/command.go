@@ -120,7 +120,8 @@ func (r starting) prepare() (err error) {
 	options := r.agent.options
 	r.checkpoint = &artifact.Checkpoint{
 		Server: options.Server, Cache: r.agent.cache, Limits: artifact.Limits{Bytes: options.MaxCheckpointBytes, Files: options.MaxCheckpointFiles},
-		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled, Keys: r.keys, Memory: &r.agent.memory,
+		Lease: r.lease, Folder: r.place.Checkpoint, Stalled: r.stalled, Reached: r.reached, Keys: r.keys, Memory: &r.agent.memory,
+		Refused: func(err error) { r.log.Note("%v", err) },
 	}
 	if err := r.checkpoint.Restore(r.preparing); err != nil {
 		return err

@@ -32,7 +32,7 @@ func (r lineScript) read() {
 			r.endSpent(directive)
 			continue
 		}
-		if _, err := r.commit(line.Epoch); err != nil {
+		if _, err := r.commit(line.Epoch, false); err != nil {
 			r.log.Note("the checkpoint of epoch %d was not kept: %v", line.Epoch, err)
 		} else if directive.Action == protocol.Pause {
 			// It cannot be told otherwise, and all it has done is kept.

@@ -78,7 +78,6 @@ type run struct {
 	settings   *knob.Settings // its Apply and InForce are called with the reports held
 	window     *profiler.Window
 	sprint     *knob.Sprint
-	committing sync.Mutex // held while a checkpoint is on its way
 	logging    sync.Mutex // held while an artifact is on its way
 	checkpoint *artifact.Checkpoint
 	publishes  atomic.Bool
@@ -115,15 +114,13 @@ func (p progress) complete() bool {
 // run carries a lease out, and reports whether this worker is fit for another.
 func (a *Agent) run(ctx context.Context, lease protocol.Lease, sent clock.Moment) (fit bool) {
 	r := &run{
-		agent: a, lease: lease, log: process.NewLog(), samples: flush.NewRecording(lease.FirstEpoch), fence: fence(sent, lease.Timing.LeaseSeconds),
+		agent: a, lease: lease, log: process.NewLog(), samples: flush.NewRecording(lease.FirstEpoch),
 		logger:   a.options.Logger.With("trial", lease.Trial, "lease", lease.LeaseEpoch),
 		orders:   script.Orders{Directive: protocol.Directive{Action: protocol.Continue}, Grace: a.options.StopGrace},
 		progress: progress{first: lease.FirstEpoch, last: lease.FirstEpoch - 1, epochs: lease.Budget.Epochs},
 		lines:    make(chan script.Line, 1024), asked: make(chan struct{}),
 	}
-	if lease.Timing.LeaseSeconds <= 0 {
-		r.fence = fence(sent, a.times().LeaseSeconds)
-	}
+	r.renew(sent)
 	r.settings = knob.NewSettings(a.controls, knob.Wanted(lease), r.noteSystem)
 	r.sprint = &knob.Sprint{Account: a.sprints, Controls: a.controls, Runner: r.sprinter, Note: r.log.Note}
 	if lease.Sprint != nil {
@@ -188,9 +185,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	result = r.remembered(result)
 	endSprint()
 	r.release()
-	if result.OK() {
-		r.commitAtEnd(p)
-	}
+	r.commitAtEnd(p, result.OK())
 	if !r.unwanted() && r.ctx.Err() == nil {
 		r.checkpoint.LogFolder(r.ctx, r.place.Artifacts, r.log.Note)
 	}

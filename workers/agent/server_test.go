@@ -53,7 +53,9 @@ type server struct {
 	quiet         float64                   // the longest silence that a heartbeat told of
 	trials        []*task
 	artifacts     map[string][]byte
-	forgets       int // commits before which it is started anew
+	forgets       int    // commits before which it is started anew
+	sends         func() // before an artifact arrives
+	refuses       error  // what it answers artifacts
 	writes        []write
 	cells         []protocol.InferenceCell // to run for each architecture
 	architectures []protocol.ArchitectureReport
@@ -403,6 +405,12 @@ func (s *server) LogArtifact(_ context.Context, id trial.ID, log protocol.Artifa
 }
 
 func (s *server) PutArtifact(_ context.Context, hash string, size int64, open func() (io.ReadCloser, error)) error {
+	if s.sends != nil {
+		s.sends()
+	}
+	if s.refuses != nil {
+		return s.refuses
+	}
 	body, err := open()
 	if err != nil {
 		return err

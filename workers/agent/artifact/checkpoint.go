@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -40,65 +41,92 @@ type Checkpoint struct {
 	// Keys encrypt it, if the lease names recipients; Memory is the worker's.
 	Keys   *sealed.Keys
 	Memory *Memory
-	// Stalled is called when the server did not answer an attempt.
-	Stalled func(error)
+	// Stalled is called when the server did not answer an attempt, Reached when it has taken
+	// or refused one, Refused when it refused what is not waited for.
+	Stalled, Refused func(error)
+	Reached          func()
 
-	committed string // fingerprint of what the server has
+	mutex     sync.Mutex // held while one is on its way, which can take long
+	committed string     // fingerprint of what the server has
+	refused   error      // of what was not waited for; Keep returns it
 }
 
-// Packed is an artifact of the checkpoint folder.
-type Packed struct {
-	*File
-	content string // fingerprint of the folder
-}
-
-// Release ends the use of what Pack returned.
-func (c *Checkpoint) Release(packed Packed) { c.Cache.release(packed.File) }
-
-// Changed reports whether the folder has something that the server does not have.
+// Changed waits for what is on its way, and reports whether the folder has something that
+// the server does not have.
 func (c *Checkpoint) Changed() (bool, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	content, err := fingerprint(c.Folder)
 	return content != "" && content != c.committed, err
+}
+
+// Keep packs the folder, which copies it, and publishes it as the state after the epoch. It
+// returns when the server has it, for good; with behind, when it is packed. Then the next
+// Keep waits for the server, and fails if that refused it.
+func (c *Checkpoint) Keep(ctx context.Context, epoch int, behind bool) (hash string, bytes int64, err error) {
+	c.mutex.Lock()
+	packed, content, err := c.pack(epoch)
+	if err != nil {
+		c.mutex.Unlock()
+		return "", 0, err
+	}
+	if !behind {
+		defer c.mutex.Unlock()
+		return packed.SHA256, packed.Bytes, c.publish(ctx, packed, content, epoch)
+	}
+	go func() {
+		defer c.mutex.Unlock()
+		if err := c.publish(ctx, packed, content, epoch); err != nil && ctx.Err() == nil {
+			c.refused = fmt.Errorf("the checkpoint of epoch %d was not kept: %w", epoch, err)
+			c.Refused(c.refused)
+		}
+	}()
+	return packed.SHA256, packed.Bytes, nil
 }
 
 // sendings is how often an artifact is sent for one checkpoint.
 const sendings = 5
 
-// Publish uploads the artifact and commits it as the state after the epoch. It
-// returns when the server has it, for good.
-func (c *Checkpoint) Publish(ctx context.Context, packed Packed, epoch int) error {
+// publish uploads the artifact, commits it as the state after the epoch, and lets go of it.
+func (c *Checkpoint) publish(ctx context.Context, packed *File, content string, epoch int) error {
+	defer c.Cache.release(packed)
 	open := func() (io.ReadCloser, error) { return os.Open(packed.path) }
 	err := c.deliver(ctx, func(ctx context.Context) error { return c.upload(ctx, packed.SHA256, packed.Bytes, open) }, func(ctx context.Context) error {
 		return c.Server.CommitCheckpoint(ctx, c.Lease.Trial, protocol.CheckpointCommit{
 			LeaseEpoch: c.Lease.LeaseEpoch, Epoch: epoch, Artifact: packed.SHA256, Bytes: packed.Bytes,
 		})
 	})
+	if ctx.Err() == nil { // else the run is at its end, whoever answered
+		c.Reached()
+	}
 	if err == nil {
-		c.committed = packed.content
+		c.committed = content
 		c.Memory.note(c.Lease, epoch)
 	}
 	return err
 }
 
-// Pack makes an artifact of the checkpoint folder as it is after the epoch. A script may
-// still be writing to it: then it is not a checkpoint of anything.
-func (c *Checkpoint) Pack(epoch int) (Packed, error) {
-	before, err := fingerprint(c.Folder)
+// pack makes an artifact and a fingerprint of the folder as it is after the epoch. A script
+// may still be writing to it: then it is not a checkpoint of anything.
+func (c *Checkpoint) pack(epoch int) (packed *File, content string, err error) {
+	if err, c.refused = c.refused, nil; err != nil {
+		return nil, "", err
+	}
+	if content, err = fingerprint(c.Folder); err != nil {
+		return nil, "", err
+	}
+	if content == "" {
+		return nil, "", problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", c.Folder)
+	}
+	packed, err = c.Cache.add(func(out io.Writer) error { return c.box().Pack(c.Folder, out, c.Limits, c.label(epoch)) }, tarLimit(c.Limits))
 	if err != nil {
-		return Packed{}, err
+		return nil, "", err
 	}
-	if before == "" {
-		return Packed{}, problem.New(problem.Invalid, "the checkpoint folder %s is empty: write the state into it first", c.Folder)
-	}
-	packed, err := c.Cache.add(func(out io.Writer) error { return c.box().Pack(c.Folder, out, c.Limits, c.label(epoch)) }, tarLimit(c.Limits))
-	if err != nil {
-		return Packed{}, err
-	}
-	if after, err := fingerprint(c.Folder); err != nil || after != before {
+	if after, err := fingerprint(c.Folder); err != nil || after != content {
 		c.Cache.release(packed)
-		return Packed{}, problem.New(problem.Conflict, "the checkpoint changed while it was packed: write beside it, and rename into it when the files are complete")
+		return nil, "", problem.New(problem.Conflict, "the checkpoint changed while it was packed: write beside it, and rename into it when the files are complete")
 	}
-	return Packed{packed, before}, nil
+	return packed, content, nil
 }
 
 // tarLimit is the size of the largest archive within the limits: headers and

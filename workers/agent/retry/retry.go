@@ -68,9 +68,7 @@ type Pause struct {
 
 // NewPause waits first at first, then twice as long each time, up to longest.
 func NewPause(first, longest time.Duration) *Pause {
-	p := &Pause{first: first, longest: longest}
-	p.Reset()
-	return p
+	return &Pause{first, longest, pauses(first, longest)}
 }
 
 // Reset begins anew with the first pause.

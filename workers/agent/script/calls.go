@@ -50,12 +50,11 @@ func (h handler) answerUpTo(most int64, call func(*http.Request) (any, error)) h
 		if err == nil {
 			err = h.calls.Called()
 		}
-		if err != nil {
-			respond(out, nil, err)
-			return
+		var content any
+		if err == nil {
+			request.Body = http.MaxBytesReader(out, request.Body, most)
+			content, err = call(request)
 		}
-		request.Body = http.MaxBytesReader(out, request.Body, most)
-		content, err := call(request)
 		respond(out, content, err)
 	}
 }
@@ -82,11 +81,7 @@ func (h handler) postReport(request *http.Request) (any, error) {
 	if err := checkSystem(body.System); err != nil {
 		return nil, err
 	}
-	directive, err := h.calls.Report(Outcome{Epoch: body.Epoch, Metrics: body.Metrics, System: body.System})
-	if err != nil {
-		return nil, err
-	}
-	return directive, nil
+	return h.calls.Report(Outcome{Epoch: body.Epoch, Metrics: body.Metrics, System: body.System})
 }
 
 func (h handler) postCheckpoint(request *http.Request) (any, error) {
@@ -96,11 +91,7 @@ func (h handler) postCheckpoint(request *http.Request) (any, error) {
 	if err := decode(request, &body); err != nil {
 		return nil, err
 	}
-	kept, err := h.calls.Checkpoint(body.Epoch)
-	if err != nil {
-		return nil, err
-	}
-	return kept, nil
+	return h.calls.Checkpoint(body.Epoch, request.URL.Query().Get("wait") != "false")
 }
 
 // postNext ends the run as if the script had ended with code 0, and waits for

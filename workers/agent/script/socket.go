@@ -37,8 +37,9 @@ type Calls interface {
 	// Begin marks the start of training with the epoch.
 	Begin(epoch int) error
 	Report(said Outcome) (protocol.Directive, error)
-	// Checkpoint publishes the checkpoint folder as the state after the epoch.
-	Checkpoint(epoch int) (Checkpoint, error)
+	// Checkpoint publishes the checkpoint folder as the state after the epoch. It need not
+	// wait for that if there is another epoch.
+	Checkpoint(epoch int, wait bool) (Checkpoint, error)
 	// Artifact keeps a file with the trial.
 	Artifact(name string, body io.Reader) error
 	// Next ends the run; nil: there is no other for this process.
