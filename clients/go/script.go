@@ -55,8 +55,9 @@ func (w *worker) report(ctx context.Context, epoch int, metrics map[string]numbe
 }
 
 func (w *worker) publish(ctx context.Context, epoch int) error {
-	// The worker answers when the upload is committed.
-	return w.post(ctx, call{doing: fmt.Sprintf("keep checkpoint %d", epoch), path: "/v1/checkpoint", document: map[string]any{"epoch": epoch}, wait: time.Hour}, nil)
+	// The worker answers when it has a copy or, if no other epoch follows, when the upload
+	// is committed.
+	return w.post(ctx, call{doing: fmt.Sprintf("keep checkpoint %d", epoch), path: "/v1/checkpoint?wait=false", document: map[string]any{"epoch": epoch}, wait: time.Hour}, nil)
 }
 
 func (w *worker) directive(ctx context.Context) (directive, error) {

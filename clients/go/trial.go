@@ -223,8 +223,9 @@ func (t *Trial) Stopped() (reason string, stopped bool) {
 func (t *Trial) Complete() bool { return t.reported == t.LastEpoch || t.wanted.Action == finish }
 
 // Checkpoint keeps the training's state: save writes a file or a folder at the path
-// that it is given. Once it returns nil, any machine can go on from there. It is the
-// state after the epoch that was reported last.
+// that it is given. Once it returns nil, the worker has a copy, which it sends beside the
+// next epoch: any machine can go on from it when the next call returns, or this one if no
+// epoch follows. It is the state after the epoch that was reported last.
 func (t *Trial) Checkpoint(save func(path string) error) error {
 	if t.reported == 0 {
 		return errors.New("tandem: there is nothing to keep yet: report an epoch before its checkpoint")

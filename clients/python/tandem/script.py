@@ -159,9 +159,9 @@ class SocketLink:
         return Directive.of(self._transport.send(request))
 
     def publish(self, epoch: int) -> None:
-        # The worker answers when the upload is committed, which takes as long as the checkpoint is big.
-        body = Body.json({"epoch": epoch})
-        self._transport.send(Request("POST", "/v1/checkpoint", f"keep checkpoint {epoch}", body, timeout=3600.0))
+        # The worker answers when it has a copy, or, if no other epoch follows, when the upload is committed.
+        body, what = Body.json({"epoch": epoch}), f"keep checkpoint {epoch}"
+        self._transport.send(Request("POST", "/v1/checkpoint?wait=false", what, body, timeout=3600.0))
 
     def save_model(self, content: bytes) -> None:
         body = Body("application/octet-stream", len(content), lambda: content)

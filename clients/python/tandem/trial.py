@@ -205,8 +205,10 @@ class Trial:
     def checkpoint(self, save: Callable[[str], object], epoch: Optional[int] = None) -> None:
         """Keep the training's state: ``save(path)`` writes it to the path it is given.
 
-        Once this returns, the state is durable and another machine can continue
-        from it. If save raises, the checkpoint before stays. It counts as the
+        Once this returns, the worker has a copy, which it sends beside the next
+        epoch; another machine can continue from it when the next call returns, or
+        this one if no epoch follows. A copy that the server refuses fails the next call.
+        If save raises, the checkpoint before stays. It counts as the
         state after the last reported epoch, unless the epoch is given. Save
         everything the next epoch needs: model, optimizer, generators.
         """

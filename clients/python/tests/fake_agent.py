@@ -147,7 +147,7 @@ def _handler(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
             if fault.isdigit():
                 self._reply(int(fault), {"title": "fault", "status": int(fault), "code": "unavailable"})
                 return
-            status, answer = agent.handle(self.command, self.path, document)
+            status, answer = agent.handle(self.command, self.path.partition("?")[0], document)
             if fault == "after":
                 self.close_connection = True
                 return
