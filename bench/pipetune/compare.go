@@ -127,6 +127,7 @@ func (o options) once(ctx context.Context, w workload, a arm, mark run) error {
 type training struct {
 	Threads int       `json:"threads"`
 	Seconds []float64 `json:"epoch_seconds"`
+	Saves   []float64 `json:"save_seconds"`
 	Values  []float64 `json:"accuracies"`
 	Test    float64   `json:"test_accuracy"`
 }
@@ -145,6 +146,9 @@ func (o options) train(ctx context.Context, w workload, params map[string]any, e
 	}
 	command := exec.CommandContext(ctx, o.python, filepath.Join(o.scripts, "epochs.py"), "--workload", w.name,
 		"--params", string(text), "--epochs", strconv.Itoa(epochs), "--threads", strconv.Itoa(threads))
+	if o.command == "overhead" {
+		command.Args = append(command.Args, "--save")
+	}
 	command.Env = o.environment(variable)
 	output, err := command.Output()
 	if err != nil {

@@ -44,6 +44,7 @@ type options struct {
 	jobs                   int
 	interarrival, patience float64
 	epochs                 int
+	against                string
 }
 
 func main() {
@@ -88,6 +89,7 @@ func parse(args []string) options {
 	f.Float64Var(&o.interarrival, "interarrival", 9, "tenancy: mean seconds between two arrivals")
 	f.Float64Var(&o.patience, "patience", 900, "seconds until a study is given up")
 	f.IntVar(&o.epochs, "epochs", 4, "epochs, overhead: how many each process trains; the first is not timed")
+	f.StringVar(&o.against, "against", "", "overhead: folder of another version of the source, whose worker takes turns too")
 	f.Parse(args) //nolint:errcheck // it exits
 	for _, path := range []*string{&o.scripts, &o.client, &o.data, &o.out} {
 		*path, _ = filepath.Abs(*path) // fails without a working directory only

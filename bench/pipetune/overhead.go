@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,15 +19,19 @@ import (
 type cycles struct {
 	Workload string    `json:"workload"`
 	Alone    []float64 `json:"alone_seconds"`
-	Worker   []float64 `json:"worker_seconds"`
-	// Outside is the part of Worker in which the report is sent and answered.
+	// Saves is what that process takes to save its state besides, which is not in Alone.
+	Saves  []float64 `json:"save_seconds"`
+	Worker []float64 `json:"worker_seconds"`
+	// Outside is the part of Worker in which the report is sent and answered, Keeping the
+	// part in which the script saves its state and waits for the worker.
 	Outside []float64 `json:"outside_seconds"`
+	Keeping []float64 `json:"checkpoint_seconds"`
 	Load    float64   `json:"load"`
 }
 
 // timeOverhead compares epochs in a process of its own with epochs under a worker, which
 // reports, profiles and keeps a checkpoint of each: one trial at a time with one thread.
-// The two take turns, and which is first in a pair alternates.
+// They take turns, and which is first in a pair alternates.
 func timeOverhead(ctx context.Context, o options) error {
 	chosen, err := o.chosen()
 	if err != nil {
@@ -37,64 +43,89 @@ func timeOverhead(ctx context.Context, o options) error {
 	if err := o.ready(ctx, chosen); err != nil {
 		return err
 	}
+	workers := []options{o}
+	if o.against != "" {
+		other := o
+		other.out, other.client = o.inFolder("against"), filepath.Join(o.against, "clients", "python")
+		build := exec.CommandContext(ctx, "go", "build", "-C", o.against, "-o", other.binary(), "./cmd/tandem")
+		if output, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", o.against, err, output)
+		}
+		workers = append(workers, other)
+	}
 	here := thisMachine(ctx, o)
 	fmt.Printf("%d cores, %s; commit %s. Seconds of an epoch with one thread, medians of %d epochs; %d pairs.\n\n", here.Cores, here.Model, commit(ctx), o.epochs-1, o.repetitions)
-	fmt.Printf("| workload | process of its own | under a worker | of it, the report | worker / own (95%% interval) |\n|---|---|---|---|---|\n")
+	fmt.Printf("| workload | process of its own | saving its state besides | under a worker | of it, the report | of it, the checkpoint | worker / own (95%% interval) | worker / own that saves |\n|---|---|---|---|---|---|---|---|\n")
 	for _, w := range chosen {
-		measured, err := o.pairs(ctx, w)
+		measured, err := pairs(ctx, workers, w)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		if err := add(o.inFolder("overhead.jsonl"), measured); err != nil {
-			return err
+		for i, one := range measured {
+			if err := add(workers[i].inFolder("overhead.jsonl"), one); err != nil {
+				return err
+			}
+			name := w.name
+			if i > 0 {
+				name += ", " + o.against
+			}
+			fmt.Printf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, spread(one.Alone, 3), spread(one.Saves, 3), spread(one.Worker, 3), spread(one.Outside, 3), spread(one.Keeping, 3),
+				one.ratio(0), one.ratio(1))
 		}
-		ratios := make([]float64, len(measured.Alone))
-		for i := range ratios {
-			ratios[i] = measured.Worker[i] / measured.Alone[i]
-		}
-		low, high := bootstrapped(ratios)
-		fmt.Printf("| %s | %s | %s | %s | %.3f (%.3f to %.3f) |\n", w.name, spread(measured.Alone, 3), spread(measured.Worker, 3), spread(measured.Outside, 3), median(ratios), low, high)
+		fmt.Printf("\nload %.1f\n\n", loadAverage())
 	}
 	return nil
 }
 
-// pairs are all those of a workload, on one server.
-func (o options) pairs(ctx context.Context, w workload) (measured cycles, err error) {
-	measured = cycles{Workload: w.name, Load: loadAverage()}
-	s, err := openSite(ctx, o, "1", nil)
-	if err != nil {
-		return measured, err
+// ratio of the worker's epochs to those of the process of its own, and so many times what
+// that takes to save its state, with the 95% interval.
+func (c cycles) ratio(saves float64) string {
+	ratios := make([]float64, len(c.Worker))
+	for i := range ratios {
+		ratios[i] = c.Worker[i] / (c.Alone[i] + saves*c.Saves[i])
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	alone := func(int) error {
-		outcome, err := o.train(ctx, w, w.usual, o.epochs, 1)
+	low, high := bootstrapped(ratios)
+	return fmt.Sprintf("%.3f (%.3f to %.3f)", median(ratios), low, high)
+}
+
+// pairs are all those of a workload, of each worker, on a server of its own.
+func pairs(ctx context.Context, workers []options, w workload) (measured []cycles, err error) {
+	measured = make([]cycles, len(workers))
+	var alone, saves []float64
+	turns := []func(pair int) error{func(int) error {
+		outcome, err := workers[0].train(ctx, w, w.usual, workers[0].epochs, 1)
 		if err == nil {
-			measured.Alone = append(measured.Alone, median(outcome.Seconds[1:]))
+			alone, saves = append(alone, median(outcome.Seconds[1:])), append(saves, median(outcome.Saves[1:]))
 		}
 		return err
+	}}
+	for i, o := range workers {
+		measured[i] = cycles{Workload: w.name, Load: loadAverage()}
+		turns = append(turns, func(pair int) (err error) {
+			s, err := openSite(ctx, o, "1", nil)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.close()) }()
+			return o.cycle(ctx, s, w, pair, &measured[i])
+		})
 	}
-	under := func(pair int) error {
-		cycle, outside, err := o.cycle(ctx, s, w, pair)
-		measured.Worker, measured.Outside = append(measured.Worker, cycle), append(measured.Outside, outside)
-		return err
-	}
-	for pair := range o.repetitions {
-		order := []func(int) error{alone, under}
-		if pair%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, one := range order {
-			if err := one(pair); err != nil {
-				return measured, err
+	for pair := range workers[0].repetitions {
+		for turn := range turns {
+			if err := turns[(turn+pair)%len(turns)](pair); err != nil {
+				return nil, err
 			}
 		}
+	}
+	for i := range measured {
+		measured[i].Alone, measured[i].Saves = alone, saves
 	}
 	return measured, nil
 }
 
 // cycle trains the usual configuration as the only trial of a study. Its cycles are the
 // times between reports.
-func (o options) cycle(ctx context.Context, s *site, w workload, pair int) (cycle, outside float64, err error) {
+func (o options) cycle(ctx context.Context, s *site, w workload, pair int, into *cycles) error {
 	space := map[string]any{}
 	for name, value := range w.usual {
 		space[name] = map[string]any{"type": "categorical", "values": []any{value}}
@@ -107,24 +138,27 @@ func (o options) cycle(ctx context.Context, s *site, w workload, pair int) (cycl
 		"budget":      map[string]any{"epochs": o.epochs}, "stop": map[string]any{"trials": 1}, "system": map[string]any{"cpu_threads": 1},
 	})
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	if _, err := s.client.CreateStudy(ctx, file, "application/json"); err != nil {
-		return 0, 0, err
+		return err
 	}
 	if _, err := s.finished(ctx, name, time.Duration(o.patience*float64(time.Second))); err != nil {
-		return 0, 0, err
+		return err
 	}
 	detail, err := s.client.Trial(ctx, name, 0)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	var cycles, rest []float64
+	var between, outside, keeping []float64
 	for i, report := range detail.Reports[1:] {
-		between := report.At.Sub(detail.Reports[i].At).Seconds()
-		cycles, rest = append(cycles, between), append(rest, between-float64(report.Seconds))
+		took := report.At.Sub(detail.Reports[i].At).Seconds()
+		between, outside = append(between, took), append(outside, took-float64(report.Seconds))
+		keeping = append(keeping, float64(report.Metrics["checkpoint_seconds"]))
 	}
-	return median(cycles), median(rest), nil
+	into.Worker, into.Outside = append(into.Worker, median(between)), append(into.Outside, median(outside))
+	into.Keeping = append(into.Keeping, median(keeping))
+	return nil
 }
 
 // bootstrapped is the 95% interval of the median, by resampling the pairs.

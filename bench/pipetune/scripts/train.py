@@ -8,6 +8,7 @@ what the worker gave the process.
 from __future__ import annotations
 
 import argparse
+import time
 
 import tandem
 import torch
@@ -28,11 +29,14 @@ def train(trial: tandem.Trial, workload: str) -> None:
         use_threads(int(params.pop("threads")))
     job = create(workload, params, trial.seed)
     trial.restore(lambda path: job.load(torch.load(path, weights_only=True)))
+    keeping = 0.0
     for _ in trial.epochs():
         job.configure(trial.system)
         job.epoch()
-        trial.report(accuracy=job.accuracy())
+        trial.report(accuracy=job.accuracy(), checkpoint_seconds=keeping)  # of the epoch before
+        start = time.monotonic()
         trial.checkpoint(lambda path: torch.save(job.state(), path))
+        keeping = time.monotonic() - start
 
 
 if __name__ == "__main__":
