@@ -1,6 +1,6 @@
 // Command confidential measures what encryption and attestation cost a training.
 //
-//	go run ./bench/confidential                  # 1 and 100 MB, 7 rounds, about 8 minutes
+//	go run ./bench/confidential                  # 1 and 100 MB, 7 rounds, about 5 minutes
 //	go run ./bench/confidential -megabytes 2000 -rounds 3 -epochs 3
 //
 // Each round is the same study three times: plain; with an encrypted data set and encrypted
@@ -75,7 +75,7 @@ type run struct {
 	// Start is from the lease to the script's first line, Kept a checkpoint until the
 	// server has it, in seconds; CPU is that of worker and script in all.
 	start, kept, cpu float64
-	// Key is from the lease to its key, by the worker's log, in milliseconds; 0: it had one.
+	// Key is from the lease to its key, by the worker's log, in milliseconds; 0: it had one before.
 	key float64
 }
 
@@ -188,7 +188,11 @@ func (b *bench) measure(ctx context.Context, sizes []string, rounds int) error {
 			fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", what, shown(arms[0].runs, one.of), shown(arms[1].runs, one.of), shown(arms[2].runs, one.of), more(arms[0].runs, arms[1].runs, one.of), more(arms[1].runs, arms[2].runs, one.of))
 		}
 	}
-	_, err = fmt.Printf("\nFrom a lease to its key: %s ms, n = %d.\n", shown(keys, func(r run) float64 { return r.key }), len(keys))
+	var waited []float64
+	for _, one := range keys {
+		waited = append(waited, one.key)
+	}
+	_, err = fmt.Printf("\nFrom a lease to its key: %s ms, n = %d.\n", middle(waited, "%.0f"), len(keys))
 	return err
 }
 
