@@ -290,6 +290,9 @@ func (k *keeper) audited(t *testing.T, s study, machines ...*launch.Process) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !bytes.Contains(text, []byte(`"reason":"the broker released the key"`)) {
+		t.Error("no worker said that it has the key before its script reported")
+	}
 	other := "ed25519:" + base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for name, one := range map[string]struct{ key, from, to, say string }{
 		"another broker":  {key: other, say: "is not the broker's"},

@@ -180,6 +180,14 @@ func TestPeopleSeeThatATrialIsAttesting(t *testing.T) {
 			}
 		}
 		told(protocol.Disclosed{Released: 2, Refused: 1, Bits: 14})
+		rack.registerConfidential("fifth", aPolicy)
+		failing := rack.mustLease("fifth") // its script fails at once, before a heartbeat
+		if _, err := rack.service.Finish(rack.ctx, failing.Trial, protocol.FinishRequest{LeaseEpoch: failing.LeaseEpoch, Outcome: protocol.CommandFailed, Keyed: true}); err != nil {
+			t.Fatal(err)
+		}
+		if key, _ := w.keyOf(failing); key.State != trial.KeyReleased {
+			t.Errorf("a script that failed had %+v", key)
+		}
 		w.replays(made)
 	})(t)
 }

@@ -38,7 +38,9 @@ func (s *leases) Finish(ctx context.Context, id trial.ID, request protocol.Finis
 	}
 	t.GPUUse = t.GPUUse.Plus(request.GPUUse)
 	was, tx := t, r.Begin()
-	if request.KeyRefused != "" {
+	if request.Keyed {
+		t = t.Keyed(trial.KeyReleased, "", tx.Now)
+	} else if request.KeyRefused != "" {
 		t = t.Keyed(trial.KeyRefused, request.KeyRefused, tx.Now)
 	}
 	tx.Preempted, tx.Crowding = s.crowdingOf(t)

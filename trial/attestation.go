@@ -10,7 +10,7 @@ const (
 	Attesting     KeyState = "attesting"  // its worker asks a broker: nothing of the lease has started, and no clock of it runs
 	KeyReleased   KeyState = "released"   // its worker says that it has it
 	KeyRefused    KeyState = "refused"    // the broker released none
-	KeyUnanswered KeyState = "unanswered" // the lease ended before the broker answered
+	KeyUnanswered KeyState = "unanswered" // the lease ended without a word of it
 )
 
 // Attestation is how far the newest lease of a confidential trial is with its key, as the

@@ -189,6 +189,7 @@ type FinishRequest struct {
 	// failure of its own.
 	OutOfGPUMemory bool   `json:"out_of_gpu_memory,omitempty" doc:"the command failed because a GPU ran out of memory"`
 	KeyRefused     string `json:"key_refused,omitempty" pattern:"^([a-z0-9_]{1,64})?$" doc:"why the broker released no key to the confidential lease: its code"`
+	Keyed          bool   `json:"keyed,omitempty" doc:"the broker had released the key to the confidential lease"`
 	// GPUUse is what it used of its GPUs since the last report.
 	GPUUse *trial.GPUUse `json:"gpu_use,omitempty" doc:"measured use of its GPUs since its last report"`
 }
@@ -331,9 +332,8 @@ type Progress struct {
 	SystemUse     []trial.SystemUse   `json:"system_use,omitempty"`
 	Promotions    int                 `json:"promotions"`
 	// Resumes counts leases that continued from a checkpoint.
-	Resumes int   `json:"resumes"`
-	Best    *Best `json:"best,omitempty"`
-	// Disclosed is what a confidential study has told; nil: it is none.
+	Resumes   int        `json:"resumes"`
+	Best      *Best      `json:"best,omitempty"`
 	Disclosed *Disclosed `json:"disclosed,omitempty" doc:"what the study has told, if it is confidential"`
 }
 

@@ -300,7 +300,7 @@ func (r *run) finish(request protocol.FinishRequest, sender flush.Sender) {
 	r.log.Close()
 	sender.Tail = r.tail
 	sender.Last(r.ctx)
-	request.LeaseEpoch, request.GPUUse = r.lease.LeaseEpoch, r.gpu.Take()
+	request.LeaseEpoch, request.GPUUse, request.Keyed = r.lease.LeaseEpoch, r.gpu.Take(), r.keyed.Load()
 	request.Reason = script.Truncate(request.Reason, 4096)
 	var reply protocol.FinishReply
 	err := retry.Do(r.ctx, retry.CallPatience, r.stalled, func(ctx context.Context) (err error) {
