@@ -77,6 +77,31 @@ func TestPreemptionWhenAskedFor(t *testing.T) {
 	})(t)
 }
 
+// TestPreemptWithoutTheRightIsSaid when the study is created and when it is looked at, while
+// it is so.
+func TestPreemptWithoutTheRightIsSaid(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		const want = "user ada may not ask for that: an administrator allows it with tandem quota set ada --preempt"
+		ada := w.as(user("ada"))
+		created := ada.create(named("urgent", "preempt: true")...)
+		if seen := ada.view("urgent"); !strings.Contains(created.Useless, want) || seen.Useless != created.Useless {
+			t.Errorf("she is told %q when it is created and %q later; want %q", created.Useless, seen.Useless, want)
+		}
+		if plain := ada.create(named("plain")...); plain.Useless != "" {
+			t.Errorf("without preempt she is told %q", plain.Useless)
+		}
+		if own := w.create(named("own", "preempt: true")...); own.Useless != "" {
+			t.Errorf("an administrator is told %q", own.Useless)
+		}
+		if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{Preempt: true}); err != nil {
+			t.Fatal(err)
+		}
+		if seen := ada.view("urgent"); seen.Useless != "" {
+			t.Errorf("she may, and is told %q", seen.Useless)
+		}
+	})(t)
+}
+
 // TestMakingWayNamesNoStudyOfOthers to the user whose trial makes way; the
 // administrators are told.
 func TestMakingWayNamesNoStudyOfOthers(t *testing.T) {

@@ -66,6 +66,9 @@ func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, er
 		view := r.View(s.options.Now())
 		if access.CallerOf(ctx).Sight != access.Shared {
 			view.Waits = s.waits(r)
+			if !view.Status.Over() {
+				view.Useless = s.allocator.Useless(r.Owner, view.Definition)
+			}
 		}
 		return s.shared(access.CallerOf(ctx), view), nil
 	})

@@ -110,6 +110,46 @@ func TestReservationsAreChecked(t *testing.T) {
 	})(t)
 }
 
+// TestAWorkerIsReservedForOne: of two that hold at once neither would keep it.
+func TestAWorkerIsReservedForOne(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		w.as(user("ada")).create(named("hers")...)
+		now := time.Now()
+		reserve := func(worker, user, study string, from, to time.Duration) (protocol.Reservation, error) {
+			begin := now.Add(from)
+			return w.service.Reserve(w.ctx, protocol.ReservationRequest{User: user, Study: study, Worker: worker, From: &begin, To: now.Add(to)})
+		}
+		first, err := reserve("rack", "ada", "", 0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = reserve("rack", "zed", "", 30*time.Minute, 2*time.Hour)
+		for _, word := range []string{"reserved for ada", first.ID, first.To.Format(time.RFC3339), "remove that one first"} {
+			if !problem.Is(err, problem.Conflict) || !strings.Contains(err.Error(), word) {
+				t.Errorf("a second one for another user: %v; want a conflict with %q", err, word)
+			}
+		}
+		if _, err := reserve("rack", "", "ada:hers", 0, time.Hour); !problem.Is(err, problem.Conflict) {
+			t.Errorf("a second one for a study: %v", err)
+		}
+		for _, fine := range []func() (protocol.Reservation, error){
+			func() (protocol.Reservation, error) { return reserve("rack", "zed", "", time.Hour, 2*time.Hour) },
+			func() (protocol.Reservation, error) { return reserve("rack", "ada", "", 0, time.Minute) },
+			func() (protocol.Reservation, error) { return reserve("other", "zed", "", 0, time.Hour) },
+		} {
+			if one, err := fine(); err != nil {
+				t.Errorf("%+v: %v", one, err)
+			}
+		}
+		if err := w.service.Unreserve(w.ctx, first.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reserve("rack", "zed", "", 2*time.Minute, time.Hour); err != nil {
+			t.Errorf("once the first is removed: %v", err)
+		}
+	})(t)
+}
+
 // TestThePoolSaysWhatIsInTheWay: a worker waits and has room, and what keeps it from
 // the study is a rule, which is named as the study itself names it.
 func TestThePoolSaysWhatIsInTheWay(t *testing.T) {

@@ -193,6 +193,45 @@ func TestWhatADayMayUse(t *testing.T) {
 	})(t)
 }
 
+// What a user has used today survives a server that is killed, also where the study is
+// over or deleted, and the user had no quota then.
+func TestADaysUseSurvivesAKilledServer(t *testing.T) {
+	for name, quota := range map[string]protocol.Quota{"quota": {JoulesADay: 1000, GPUSecondsADay: 1e6}, "no quota": {}} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			ada := w.as(user("ada"))
+			created := ada.create(append(named("hers", "resources: {gpus: 1}"), "trials: 27", "trials: 2")...)
+			w.rack("worker-rack", 1, 1)
+			if quota != (protocol.Quota{}) {
+				if _, err := w.service.SetQuota(w.ctx, "ada", quota); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for lease := w.mustLease("worker-rack"); lease != nil; lease = w.lease("worker-rack") {
+				w.sleep(20 * time.Second)
+				w.train(lease)
+				w.sleep(time.Second)
+			}
+			if view := w.view(created.ID); !view.Status.Over() {
+				t.Fatalf("the study is %s", view.Status)
+			}
+			if err := ada.service.Delete(ada.ctx, "hers"); err != nil {
+				t.Fatal(err)
+			}
+			before := ada.quotas()[0].Uses
+			for range 2 {
+				w.start() // nothing was closed
+				if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{JoulesADay: 5}); err != nil {
+					t.Fatal(err)
+				}
+				uses := w.quotas()[0].Uses
+				if uses.JoulesToday == 0 || uses.JoulesToday != before.JoulesToday || uses.GPUSecondsToday < before.GPUSecondsToday-10 {
+					t.Errorf("behind the restart ada has used %+v, before %+v", uses, before)
+				}
+			}
+		}))
+	}
+}
+
 func TestParallelBoundsTheTrialsOfAStudy(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		w.create(named("two", "parallel: 2")...)

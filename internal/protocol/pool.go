@@ -35,7 +35,7 @@ type PoolUse struct {
 	Cores  int     `json:"cores"`
 	// DominantShare is the largest part of any resource, without the weight.
 	DominantShare   float64 `json:"dominant_share" doc:"largest part of the pool's GPUs, cores or memory"`
-	GPUSecondsToday float64 `json:"gpu_seconds_today" doc:"since midnight UTC, or since the server started if it keeps none for this user"`
+	GPUSecondsToday float64 `json:"gpu_seconds_today" doc:"since midnight UTC"`
 	JoulesToday     float64 `json:"joules_today" doc:"as workers report them, estimates too"`
 	CostToday       float64 `json:"cost_today,omitempty" doc:"money, by the server's prices"`
 }

@@ -31,6 +31,7 @@ type StudyView struct {
 	// Waits says why its next trial does not start; absent where nothing is in its
 	// way, and in lists of studies.
 	Waits   []Wait         `json:"waits,omitempty" doc:"why the next trial does not start; only for a study that is asked for by itself"`
+	Useless string         `json:"useless,omitempty" doc:"what of its definition has no effect, and why; only when it is created or asked for by itself"`
 	Sources []search.Trust `json:"sources,omitempty" doc:"what was known before it began, and how far its search trusts that"`
 	// Annotation is what people wrote about it.
 	trial.Annotation

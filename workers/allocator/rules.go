@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
@@ -123,6 +124,16 @@ func (r Rules) QuotaViews(named ...string) map[string]protocol.QuotaView {
 		views[owner] = r.rules.Usage(r.now(), owner, held)
 	}
 	return views
+}
+
+// Useless says what the owner of the study with the definition may not ask for, so that it
+// has no effect; empty: all of it has.
+func (r Rules) Useless(owner string, asked definition.Definition) string {
+	defer r.locked()()
+	if !asked.Preempt || r.rules.MayPreempt(owner) {
+		return ""
+	}
+	return rules.MayNotPreempt(owner)
 }
 
 // Spend adds to what the owner's trials have used of the day.

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/workers/pool"
+	"github.com/tandem-tune/tandem/workers/rules"
 )
 
 // mostWaits bounds the reasons that are told.
@@ -159,7 +160,7 @@ func (p Placements) mayNotPreempt(ask Ask) string {
 	if !ask.Preempt || p.rules.MayPreempt(ask.Owner) {
 		return ""
 	}
-	return fmt.Sprintf("; no trial makes way for it (preempt), as user %s may not ask for that: an administrator allows it with tandem quota set %s --preempt", ask.Owner, ask.Owner)
+	return "; " + rules.MayNotPreempt(ask.Owner)
 }
 
 // numbered says how many there are of something.

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -51,8 +52,23 @@ func (g *Governor) Reserve(ctx context.Context, ask protocol.ReservationRequest)
 	if len(g.allocator.Snapshot().Rules.Reservations) >= mostRules {
 		return protocol.Reservation{}, problem.New(problem.Exhausted, "there are %d reservations, the most there may be: remove one first", mostRules)
 	}
+	if err := g.clash(rules.ReservationOf(made)); err != nil {
+		return protocol.Reservation{}, err
+	}
 	err = g.govern(ctx, &made, []journal.PoolEntry{entry}, func(r *rules.Rules) { r.AddReservation(rules.ReservationOf(made)) })
 	return made, err
+}
+
+// clash is a conflict if the worker is kept for somebody else at a time of the reservation.
+func (g *Governor) clash(made pool.Reservation) error {
+	for _, other := range g.allocator.Snapshot().Rules.Reservations {
+		if made.Clashes(other) {
+			whom := cmp.Or(other.User, "study "+other.Name)
+			return problem.New(problem.Conflict, "worker %s is reserved for %s from %s to %s, by reservation %s: remove that one first (tandem reservation remove %s), or choose another time",
+				made.Worker, whom, other.From.Format(time.RFC3339), other.To.Format(time.RFC3339), other.ID, other.ID)
+		}
+	}
+	return nil
 }
 
 // users are the names of the users there are; nil where nobody can say.

@@ -32,6 +32,12 @@ func (r Reservation) covers(owner, study string) bool {
 	return r.User != "" && r.User == owner || r.Study != "" && r.Study == study
 }
 
+// Clashes reports whether both keep the same worker, at a time, for different ones.
+func (r Reservation) Clashes(other Reservation) bool {
+	return r.Worker != "" && r.Worker == other.Worker && (r.User != other.User || r.Study != other.Study) &&
+		r.From.Before(other.To) && other.From.Before(r.To)
+}
+
 // whom says who it is for to those whom it keeps away: they may not see the study.
 func (r Reservation) whom() string {
 	if r.User != "" {

@@ -4,6 +4,7 @@ package rules
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -27,8 +28,8 @@ func Kinds() []string {
 	return []string{QuotaEntry, ReservationEntry, DrainEntry, spentEntry}
 }
 
-// saveSpentEvery is how often what users have spent of their day is stored: so
-// much of it may be lost when a server is killed.
+// saveSpentEvery is how often the GPU time of users is stored: so much of it may be lost
+// when a server is killed. Joules and money are stored at the next tick.
 const saveSpentEvery = 10 * time.Second
 
 // Rules are what is said of the pool, as it is stored. Maps and slices that are given
@@ -169,6 +170,11 @@ func (r *Rules) DrainOf(member pool.Member) *protocol.Drain {
 // and users whose quota says so.
 func (r *Rules) MayPreempt(owner string) bool { return owner == "" || r.Quotas[owner].Preempt }
 
+// MayNotPreempt says that the owner may not have others make way, and who could change that.
+func MayNotPreempt(owner string) string {
+	return fmt.Sprintf("no trial makes way for it (preempt), as user %s may not ask for that: an administrator allows it with tandem quota set %s --preempt", owner, owner)
+}
+
 // Spend adds to what the owner's trials have used of the day.
 func (r *Rules) Spend(now time.Time, owner string, used pool.Spent) {
 	if used.GPUSeconds <= 0 && used.Joules <= 0 && used.Cost <= 0 {
@@ -179,8 +185,9 @@ func (r *Rules) Spend(now time.Time, owner string, used pool.Spent) {
 	spent.Joules += max(0, used.Joules)
 	spent.Cost += max(0, used.Cost)
 	r.spent[owner] = spent
-	if quota, has := r.Quotas[owner]; has && (quota.GPUSeconds > 0 || quota.Joules > 0 || quota.Cost > 0) {
-		r.unsaved[owner] = true
+	r.unsaved[owner] = true // also without a quota: it may be given one today
+	if used.Joules > 0 || used.Cost > 0 {
+		r.saved = time.Time{}
 	}
 }
 

@@ -35,6 +35,13 @@ func ListStudy(ctx context.Context, client *rest.Client, study string, limit int
 	return term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}, nil
 }
 
+// PrintUseless prints what of the study's definition has no effect, if something has none.
+func PrintUseless(out io.Writer, view protocol.StudyView) {
+	if view.Useless != "" {
+		fmt.Fprintf(out, "Without effect: %s\n", format.Plain(view.Useless))
+	}
+}
+
 func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {
 	status := string(view.Status)
 	if view.Reason != "" {
@@ -44,6 +51,7 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	for _, wait := range view.Waits {
 		fmt.Fprintf(out, "Waits: %s\n", format.Plain(wait.Reason))
 	}
+	PrintUseless(out, view)
 	if view.Definition.Description != "" {
 		fmt.Fprintln(out, format.Plain(view.Definition.Description))
 	}

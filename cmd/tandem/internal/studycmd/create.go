@@ -86,6 +86,7 @@ func (f *createFlags) run(command *cobra.Command, path string) error {
 	}
 	if !f.JSON {
 		printWarm(out, view)
+		show.PrintUseless(out, view)
 	}
 	if f.watch {
 		return f.follow(ctx, client, view, out)
