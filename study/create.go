@@ -72,7 +72,7 @@ func (s *studies) CreateWarm(ctx context.Context, def definition.Definition, sen
 		return protocol.StudyView{}, err
 	}
 	view := r.View(now)
-	view.Useless = s.allocator.Useless(created.Owner, def)
+	view.Useless = s.allocator.Useless(created.Owner, def.Preempt)
 	tx.Then(func() { s.sessions.Add(r) })
 	if err := s.sessions.Commit(ctx, tx, &view); err != nil {
 		if problem.Is(err, problem.Conflict) {

@@ -67,7 +67,7 @@ func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, er
 		if access.CallerOf(ctx).Sight != access.Shared {
 			view.Waits = s.waits(r)
 			if !view.Status.Over() {
-				view.Useless = s.allocator.Useless(r.Owner, view.Definition)
+				view.Useless = s.allocator.Useless(r.Owner, view.Definition.Preempt)
 			}
 		}
 		return s.shared(access.CallerOf(ctx), view), nil

@@ -9,7 +9,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/workers/pool"
 	"github.com/tandem-tune/tandem/workers/rules"
@@ -126,11 +125,11 @@ func (r Rules) QuotaViews(named ...string) map[string]protocol.QuotaView {
 	return views
 }
 
-// Useless says what the owner of the study with the definition may not ask for, so that it
-// has no effect; empty: all of it has.
-func (r Rules) Useless(owner string, asked definition.Definition) string {
+// Useless says that the owner may not ask for preempt, as its study does, so that it
+// has no effect; empty: it may, or does not ask.
+func (r Rules) Useless(owner string, preempt bool) string {
 	defer r.locked()()
-	if !asked.Preempt || r.rules.MayPreempt(owner) {
+	if !preempt || r.rules.MayPreempt(owner) {
 		return ""
 	}
 	return rules.MayNotPreempt(owner)
