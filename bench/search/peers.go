@@ -51,8 +51,9 @@ func peers() []peer {
 	return []peer{
 		{name: "hpbandster", script: "hpbandster_bohb.py"},
 		{name: "smac", script: "smac_peer.py"},
-		{name: "optuna-tpe", script: "optuna_tpe.py"},
-		{name: "optuna-independent", script: "optuna_tpe.py", arguments: []string{"--independent"}},
+		{name: "optuna-gp", script: "optuna_peer.py", arguments: []string{"--sampler", "gp"}},
+		{name: "optuna-tpe", script: "optuna_peer.py"},
+		{name: "optuna-independent", script: "optuna_peer.py", arguments: []string{"--sampler", "independent"}},
 		{name: "goptuna"},
 		{name: "dehb", script: "dehb_peer.py"},
 		{name: "random-full", script: "random_full.py"},

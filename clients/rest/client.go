@@ -40,6 +40,8 @@ type Options struct {
 	// Patience is how long a call is tried again when the server cannot be
 	// reached or asks to come back later; 0: 60 seconds, negative: not at all.
 	Patience time.Duration
+	// Waits is told, once a call, why it is tried again; nil: nobody is.
+	Waits func(why error, patience time.Duration)
 }
 
 const defaultPatience = 60 * time.Second
@@ -76,6 +78,7 @@ type caller struct {
 	http     *http.Client
 	agent    string
 	patience time.Duration
+	waits    func(error, time.Duration)
 	// unlinked: links into the server's bucket lead nowhere from here; unsent: those for uploads.
 	unlinked, unsent atomic.Bool
 }
@@ -93,7 +96,7 @@ func New(options Options) (*Client, error) {
 			"the token would cross the network in plain text to %s: use an https address, or allow it with --insecure", base.Host)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
-	client := &caller{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience}
+	client := &caller{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience, waits: options.Waits}
 	if client.patience == 0 {
 		client.patience = defaultPatience
 	}

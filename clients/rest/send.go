@@ -24,7 +24,9 @@ const (
 	attemptTime  = 30 * time.Second
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
-	maxAnswer    = 256 << 20
+	// longFrom is the pause, after a second or so, with which people begin to wonder.
+	longFrom  = 8 * firstPause
+	maxAnswer = 256 << 20
 	// askFirst is the size from which an upload asks whether it is wanted
 	// before it sends its bytes.
 	askFirst = 64 << 10
@@ -53,6 +55,9 @@ func (c *caller) send(ctx context.Context, r request) (io.ReadCloser, error) {
 		wait := base + mathrand.N(base)
 		if time.Now().Add(wait).After(deadline) {
 			return nil, err
+		}
+		if pause == longFrom && c.waits != nil {
+			c.waits(err, c.patience)
 		}
 		if sleep(ctx, wait) != nil {
 			return nil, c.ended(ctx, err)

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -39,16 +38,16 @@ func Value(value space.Value) string {
 
 // Seconds is a span of time as people say it, from tenths of a second to hours.
 func Seconds(seconds float64) string {
-	span := time.Duration(seconds * float64(time.Second))
+	whole, minutes := int(math.Round(seconds)), int(math.Round(seconds/60))
 	switch {
-	case seconds < 10:
+	case seconds < 9.95:
 		return fmt.Sprintf("%.1fs", seconds)
-	case span < time.Minute:
-		return fmt.Sprintf("%.0fs", seconds)
-	case span < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(span.Minutes()), int(span.Seconds())%60)
+	case whole < 60:
+		return fmt.Sprintf("%ds", whole)
+	case whole < 3600:
+		return fmt.Sprintf("%dm%02ds", whole/60, whole%60)
 	default:
-		return fmt.Sprintf("%dh%02dm", int(span.Hours()), int(span.Minutes())%60)
+		return fmt.Sprintf("%dh%02dm", minutes/60, minutes%60)
 	}
 }
 
@@ -57,9 +56,13 @@ func Energy(energy trial.Energy) string {
 	if energy.Method == "" {
 		return "energy not known"
 	}
-	text := fmt.Sprintf("%.0f J", float64(energy.Joules))
-	if float64(energy.Joules) >= 10_000 {
-		text = fmt.Sprintf("%.1f kJ", float64(energy.Joules)/1000)
+	joules := float64(energy.Joules)
+	text := fmt.Sprintf("%.0f J", joules)
+	switch {
+	case joules >= 10_000:
+		text = fmt.Sprintf("%.1f kJ", joules/1000)
+	case joules != 0 && math.Abs(joules) < 9.95:
+		text = fmt.Sprintf("%.1f J", joules)
 	}
 	if energy.Estimated() {
 		return text + " (estimate)"

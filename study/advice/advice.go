@@ -190,6 +190,38 @@ func Failed(s space.Space, failed, well []space.Configuration) []Piece {
 	return proven(found, questions)
 }
 
+// Holds reports whether the configuration has one of the values concerned.
+func (p Piece) Holds(c space.Configuration) bool {
+	value, has := c[p.Parameter]
+	if !has || value == p.Values[0] {
+		return has
+	}
+	low, _ := p.Values[0].Number()
+	high, _ := p.Values[len(p.Values)-1].Number()
+	number, is := value.Number()
+	return is && low <= number && number <= high
+}
+
+// Shared is the value of another parameter which all that failed inside have, and none that
+// was measured there: if there is one, it takes both.
+func (p Piece) Shared(s space.Space, failed, well []space.Configuration) (name string, value space.Value, found bool) {
+	inside := func(list []space.Configuration) []space.Configuration {
+		return slices.DeleteFunc(slices.Clone(list), func(c space.Configuration) bool { return !p.Holds(c) })
+	}
+	failed, well = inside(failed), inside(well)
+	for _, one := range s.Parameters {
+		if one.Name == p.Parameter || len(one.Values) == 0 || len(failed) == 0 || len(well) == 0 {
+			continue
+		}
+		value := failed[0][one.Name]
+		has := func(c space.Configuration) bool { return c[one.Name] == value }
+		if !value.IsZero() && !slices.ContainsFunc(well, has) && !slices.ContainsFunc(failed, func(c space.Configuration) bool { return !has(c) }) {
+			return one.Name, value, true
+		}
+	}
+	return "", value, false
+}
+
 // proven are the pieces that chance does not explain, the surest of each parameter,
 // in the order of the space.
 func proven(found []Piece, questions int) []Piece {

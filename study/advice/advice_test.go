@@ -138,3 +138,35 @@ func TestWhatFailsIsNamed(t *testing.T) {
 		t.Errorf("of no trials: %+v", found)
 	}
 }
+
+// TestFailuresOfTwoValuesTogether: only sgd with a large learning rate fails.
+func TestFailuresOfTwoValuesTogether(t *testing.T) {
+	t.Parallel()
+	named, alone := 0, 0
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		trials, _ := drawn(r, 60, false, func(space.Configuration) float64 { return 0 })
+		for _, together := range []bool{true, false} {
+			var failed, well []space.Configuration
+			for _, one := range trials {
+				if number(one.Configuration, "lr") > 1e-2 && (!together || optimizer(one.Configuration) == "sgd") {
+					failed = append(failed, one.Configuration)
+				} else {
+					well = append(well, one.Configuration)
+				}
+			}
+			for _, piece := range advice.Failed(tuned, failed, well) {
+				name, value, found := piece.Shared(tuned, failed, well)
+				if together && piece.Parameter == "lr" && found && name == "optimizer" && value == space.String("sgd") {
+					named++
+				}
+				if !together && found {
+					alone++
+				}
+			}
+		}
+	}
+	if named < 10 || alone > 0 {
+		t.Errorf("two values were named %d times of 20 where both are needed, and %d times where one is enough", named, alone)
+	}
+}

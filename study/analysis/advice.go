@@ -25,12 +25,13 @@ func (q *Queries) Advice(ctx context.Context, ref string) (protocol.Advice, erro
 	def := now.Study.Definition
 	answer := protocol.Advice{Study: def.Name, Pieces: []protocol.AdvicePiece{}, Notes: []string{}}
 	trials := trial.Searched(now.Trials)
-	if leader := q.leader(now); len(def.Objectives) > 1 {
+	leader := q.leader(now)
+	if len(def.Objectives) > 1 {
 		answer.Notes = append(answer.Notes, "the ends of ranges are looked at for studies with one objective only")
 	} else if leader != nil {
 		answer.Pieces, answer.Notes = ranges(now, trials, now.Trials[*leader].Configuration)
 	}
-	answer.Pieces = append(answer.Pieces, failures(def.Space, trials)...)
+	answer.Pieces = append(answer.Pieces, failures(def.Space, trials, leader)...)
 	return answer, nil
 }
 
@@ -114,7 +115,7 @@ func pieceOf(kind string, one advice.Piece) protocol.AdvicePiece {
 
 // failures looks at the trials drawn without a model that failed, and at those that
 // were measured.
-func failures(s space.Space, trials []trial.Trial) []protocol.AdvicePiece {
+func failures(s space.Space, trials []trial.Trial, leader *int) []protocol.AdvicePiece {
 	var failed, well []space.Configuration
 	number := 0
 	for _, t := range trials {
@@ -137,6 +138,13 @@ func failures(s space.Space, trials []trial.Trial) []protocol.AdvicePiece {
 		piece.Do = fmt.Sprintf("Read the log of trial %d. If it is the value's fault, leave these values out of a new study.", number)
 		piece.Evidence = fmt.Sprintf("%d of %s there failed, and %d of %d others, all drawn without a model; probability by chance: %s.",
 			one.Hits, format.Count(one.Inside, "trial"), one.Misses, one.Outside, byChance(one.Chance))
+		if name, value, found := one.Shared(s, failed, well); found {
+			piece.Found = fmt.Sprintf("Trials fail where %s is %s and %s is %s.", one.Parameter, where, name, format.Value(value))
+			piece.Do = fmt.Sprintf("Read the log of trial %d. If it is the values' fault, leave them out together in a new study.", number)
+			piece.Evidence += fmt.Sprintf(" All that failed there have this %s, and none of the others there.", name)
+		} else if i := slices.IndexFunc(trials, func(t trial.Trial) bool { return leader != nil && t.Number == *leader }); i >= 0 && one.Holds(trials[i].Configuration) {
+			piece.Do = fmt.Sprintf("Read the log of trial %d. Keep these values: the best, trial %d, has one of them.", number, *leader)
+		}
 		pieces = append(pieces, piece)
 	}
 	return pieces

@@ -61,7 +61,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	}
 	r.progress.last, r.progress.reported, r.progress.answer = said.Epoch, true, directive
 	r.progress.refusal = ""
-	r.samples.Next(said.Epoch + 1)
+	r.samples.Next(min(said.Epoch+1, r.lease.Budget.Epochs)) // what follows the last one is of it
 	r.mark, r.setup = arrived, 0
 	if said.Waits { // the answer's time is not the script's
 		r.mark = r.agent.colocated.snapshot()

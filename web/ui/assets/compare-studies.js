@@ -115,7 +115,7 @@ function costOf({ trial_seconds: seconds, energy: spent }) {
 }
 
 function numbersRow({ place, reference, study, trajectory }) {
-  const { best, created, energy: spent, trial_seconds: training } = study.progress;
+  const { best, created, energy: spent, trial_seconds: training, elapsed_seconds: elapsed } = study.progress;
   const used = energy(spent);
   const cost = costOf(study.progress);
   const sub = (...content) => make("span", { class: "sub" }, ...content);
@@ -125,7 +125,7 @@ function numbersRow({ place, reference, study, trajectory }) {
     make("td", {}, best ? budget(best.budget, true) : nothing, best ? sub(make("a", { href: studyPath(reference, `/trials/${best.number}`) }, `trial ${best.number}`)) : null),
     make("td", { class: "number" }, count(created)),
     make("td", { class: "number" }, measured(trajectory.spent.data_passes)),
-    make("td", { class: "number" }, duration(trajectory.spent.seconds)),
+    make("td", { class: "number" }, duration(elapsed)),
     make("td", { class: "number" }, duration(training)),
     make("td", { class: "number", title: used?.method }, used ? used.text : nothing, used?.estimate ? sub("estimate") : null),
     make("td", { class: "number" }, cost ? `≈ ${cost.value.toFixed(2)}` : nothing, cost?.partial ? sub("without energy") : null));

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -212,6 +213,9 @@ func newDocument(err error) document {
 	d.Title = http.StatusText(d.Status)
 	if detailed := new(problem.Error); errors.As(err, &detailed) {
 		d.Errors = detailed.Fields
+		for _, field := range d.Errors { // which clients say themselves
+			d.Detail = strings.Replace(d.Detail, "\n  "+field.String(), "", 1)
+		}
 	}
 	return d
 }

@@ -32,9 +32,9 @@ func TestTrialShowsItsSystemConfigurations(t *testing.T) {
 		"System configuration of each epoch; savings against the default are measured, with 95% intervals",
 		"RUNG EPOCH CONFIGURATION PHASE TIME ENERGY SAVED TIME SAVED ENERGY WHY",
 		"0 1 cpu_threads=2 default 2.0s 30 J - - nothing is known",
-		"0 2 cpu_threads=1 probing 3.0s energy not known -1.0s 0 J measuring [31mone thread",
+		"0 2 cpu_threads=1 probing 3.0s energy not known -1.0s -0.2 J measuring [31mone thread",
 		"0 3 cpu_threads=1 similar 1.0s energy not known 1.5s 12.0 kJ workload a, confidence 80 %",
-		"Saved: 0.5s (95% interval 0.3s to 0.7s) less of the machine's time and 3 J (95% interval 2 J to 4 J) more than with the default system configuration",
+		"Saved: 0.5s (95% interval 0.3s to 0.7s) less of the machine's time and 3.0 J (95% interval 2.0 J to 4.0 J) more than with the default system configuration",
 		"Next: cpu_threads=1 (script): it is the best",
 	}
 	compareLines(t, out.String(), want)

@@ -98,7 +98,11 @@ func (s *suggestion) add(one option) {
 		if !rule.name.MatchString(last) {
 			continue
 		}
-		if tried := rule.try(one); tried != "" {
+		tried := rule.try(one)
+		if len(one.Choices) > 1 { // the script takes nothing else
+			tried = chosen(one)
+		}
+		if tried != "" {
 			if rule.kind == "model" {
 				tried = "kind: model, " + tried
 			}
@@ -203,7 +207,11 @@ func chosen(o option) string {
 	for i, choice := range o.Choices {
 		values[i] = yaml(choice)
 	}
-	return "values: [" + strings.Join(values, ", ") + "]"
+	list := "values: [" + strings.Join(values, ", ") + "]"
+	if o.Kind == "int" || o.Kind == "float" {
+		return "type: ordinal, " + list
+	}
+	return list
 }
 
 // metrics are what scripts measure, the best to look for first.

@@ -33,6 +33,7 @@ type Connection struct {
 	For string
 	// Named says that the address is not the default one.
 	Named bool
+	waits func(why error, patience time.Duration)
 }
 
 // AddConnectionFlags adds the flags of every command that talks to a server.
@@ -102,7 +103,7 @@ func (c *Connection) Open() (*rest.Client, error) {
 	if c.For != "" {
 		program += " (" + format.Plain(c.For) + ")"
 	}
-	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: program})
+	return rest.New(rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: program, Waits: c.waits})
 }
 
 // kept is the file with the token that 'tandem login' had for this server.
@@ -145,6 +146,9 @@ func (c *Connection) UseKept() (path string, err error) {
 // Run is what a command runs that asks the server something.
 func (c *Connection) Run(ask func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
+		c.waits = func(why error, patience time.Duration) {
+			fmt.Fprintf(command.ErrOrStderr(), "%v; trying for %.0f s, Ctrl-C ends it\n", why, patience.Seconds())
+		}
 		client, err := c.Open()
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ def main():
     parser.add_argument("data", help="the folder of the images")
     parser.add_argument("-a", "--arch", default="resnet18", choices=["resnet18", "resnet50"])
     parser.add_argument("--epochs", default=90, type=int)
-    parser.add_argument("-b", "--batch-size", default=256, type=int)
+    parser.add_argument("-b", "--batch-size", default=256, type=int, choices=[64, 256, 1024])
     parser.add_argument("--lr", "--learning-rate", default=0.1, type=float, dest="lr")
     parser.add_argument("--momentum", default=0.9, type=float)
     parser.add_argument("--wd", "--weight-decay", default=1e-4, type=float, dest="weight_decay")

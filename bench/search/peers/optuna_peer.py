@@ -1,6 +1,6 @@
-"""Optuna: its TPE sampler with its Hyperband pruner, everything else at its default.
+"""Optuna: a sampler with its Hyperband pruner, everything else at its default.
 
-The default of 5.0.0 is the multivariate sampler; --independent is that of Optuna 4.
+The default sampler of 5.0.0 is the multivariate TPE; "independent" is that of Optuna 4, "gp" is GPSampler.
 
 A trial is trained epoch by epoch and pruned by Hyperband, so nothing is trained twice.
 """
@@ -21,7 +21,14 @@ def suggest(trial: optuna.Trial, p: dict[str, Any]) -> Any:
     return trial.suggest_float(p["name"], p["low"], p["high"], log=p.get("log", False))
 
 
-def run(job: Job, multivariate: bool | None) -> None:
+SAMPLERS = {
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
+    "independent": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=False),
+    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
+}
+
+
+def run(job: Job, sampler: str) -> None:
     def objective(trial: optuna.Trial) -> float:
         params = job.values({p["name"]: suggest(trial, p) for p in job.parameters})
         loss = 0.0
@@ -33,7 +40,7 @@ def run(job: Job, multivariate: bool | None) -> None:
         return loss
 
     study = optuna.create_study(
-        sampler=optuna.samplers.TPESampler(seed=job.seed, multivariate=multivariate),
+        sampler=SAMPLERS[sampler](job.seed),
         pruner=optuna.pruners.HyperbandPruner(
             min_resource=job.min_epochs, max_resource=job.max_epochs, reduction_factor=job.eta
         ),
@@ -44,12 +51,12 @@ def run(job: Job, multivariate: bool | None) -> None:
 
 def main() -> None:
     parser = arguments()
-    parser.add_argument("--independent", action="store_true")
+    parser.add_argument("--sampler", choices=SAMPLERS, default="tpe")
     args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
     for job in jobs(args.oracle):
-        run(job, False if args.independent else None)
+        run(job, args.sampler)
 
 
 if __name__ == "__main__":
