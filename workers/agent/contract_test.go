@@ -133,7 +133,7 @@ func TestSocketSaysWhatIsWrong(t *testing.T) {
 	want := []string{
 		`422 .*epochs 1 to 2`, `422 .*epochs 1 to 2`, `422 .*1 to 1000 metrics`, `400 .*unknown field`, `422 .*1 to 128 bytes.*a truth value.*at most 1024 bytes`, `400 .*"code":"invalid"`, `400 .*behind`,
 		`413 .*bytes`, `422 .*report an epoch before`, `404 .*no GET /v1/nothing`, `200 {"action":"continue"}`, `200 {"action":"continue"}`,
-		`422 .*is empty`, `422 .*metrics.accuracy.*objective is missing`, `200 {"action":"finish"}`, `422 .*in order`, `200 {"action":"finish"}`,
+		`422 .*is empty`, `422 .*"detail":"the report is not valid","errors":\[{"message":"the objective is missing","path":"metrics.accuracy"}`, `200 {"action":"finish"}`, `422 .*in order`, `200 {"action":"finish"}`,
 	}
 	said := file(t, place, "said")
 	if len(said) != len(want) {
