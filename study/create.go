@@ -61,7 +61,7 @@ func (s *studies) CreateWarm(ctx context.Context, def definition.Definition, sen
 		return protocol.StudyView{}, err
 	}
 	now := s.options.Now()
-	created := journal.Study{ID: newID(s.options.Random), Owner: access.CallerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now, Since: &now}
+	created := journal.Study{ID: newID(s.options.Random), Owner: access.CallerOf(ctx).Owner, Definition: def, Status: protocol.StudyRunning, Created: now}
 	r := s.sessions.Created(created, method)
 	r.Lock()
 	defer r.Leave()

@@ -183,6 +183,7 @@ func TestAStudyWhoseTimeIsUpGetsMoreOfIt(t *testing.T) {
 		created := w.create("trials: 27", "trials: 27, seconds: 30")
 		w.register("worker-1")
 		w.train(w.mustLease("worker-1"))
+		w.mustLease("worker-1")
 		w.sleep(40 * time.Second)
 		if view := w.view(created.ID); view.Status != protocol.StudyCompleted {
 			t.Fatalf("it is %s", view.Status)
@@ -197,6 +198,7 @@ func TestAStudyWhoseTimeIsUpGetsMoreOfIt(t *testing.T) {
 			t.Errorf("it has %v s left", left)
 		}
 		w.train(w.mustLease("worker-1"))
+		w.mustLease("worker-1")
 		w.sleep(30 * time.Second)
 		if view := w.view(created.ID); view.Status != protocol.StudyCompleted || !strings.Contains(view.Reason, "is up") {
 			t.Errorf("it is %s: %s", view.Status, view.Reason)

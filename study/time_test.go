@@ -56,6 +56,49 @@ func TestStopAfterSeconds(t *testing.T) {
 	})(t)
 }
 
+// TestWaitingDoesNotCountAsTime of a study: for its first worker, between two trials, or
+// for its quota. Then its time is what its trials were leased for.
+func TestWaitingDoesNotCountAsTime(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		ada := w.as(user("ada"))
+		created := ada.create("trials: 27", "trials: 27, seconds: 60")
+		elapsed := func(when string, want float64) {
+			t.Helper()
+			if view := w.view(created.ID); view.Status != protocol.StudyRunning || view.Progress.ElapsedSeconds != want {
+				t.Errorf("%s it is %s (%s) after %g s, want %g", when, view.Status, view.Reason, view.Progress.ElapsedSeconds, want)
+			}
+		}
+		w.sleep(time.Hour)
+		elapsed("without a worker", 0)
+		w.register("worker-1", "worker-2")
+		first, second := w.mustLease("worker-1"), w.mustLease("worker-2")
+		w.sleep(10 * time.Second)
+		w.train(first)
+		w.sleep(10 * time.Second)
+		w.train(second)
+		elapsed("when two trials have overlapped", 20)
+		if _, err := w.service.SetQuota(w.ctx, "ada", protocol.Quota{JoulesADay: 1e-9}); err != nil {
+			t.Fatal(err)
+		}
+		w.sleep(time.Hour)
+		elapsed("without quota", 20)
+		w.start()
+		w.sleep(time.Hour)
+		elapsed("behind a restart", 20)
+		if err := w.service.RemoveQuota(w.ctx, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		w.register("worker-1")
+		w.mustLease("worker-1")
+		for range 5 {
+			w.sleep(7 * time.Second)
+		}
+		elapsed("with a trial again", 55)
+		w.sleep(5 * time.Second)
+		w.ended(created.ID, protocol.StudyCompleted, "its time of 60 s is up")
+	})(t)
+}
+
 func TestAWaitingWorkerIsWokenByAMeasurement(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		// Nine trials at the bottom, and the tenth lease can only be a

@@ -313,8 +313,7 @@ type Progress struct {
 	Epochs     int     `json:"epochs"`
 	DataPasses float64 `json:"data_passes"`
 	// TrialSeconds is the training time summed over trials; ElapsedSeconds how
-	// long the study has been running; pauses and times without a server do
-	// not count.
+	// long workers held trials of the study while it ran.
 	TrialSeconds   float64      `json:"trial_seconds"`
 	ElapsedSeconds float64      `json:"elapsed_seconds"`
 	Energy         trial.Energy `json:"energy"`

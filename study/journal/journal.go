@@ -32,10 +32,10 @@ type Study struct {
 	Status  protocol.StudyStatus `json:"status"`
 	Reason  string               `json:"reason,omitempty"`
 	Created time.Time            `json:"created"`
-	// Elapsed is how long it has been running until Since. Neither pauses nor
-	// times without a server count.
+	// Elapsed is how long it has been running until Since. Neither pauses nor times
+	// without a server or a leased trial count.
 	Elapsed time.Duration `json:"elapsed"`
-	// Since is when it last began to run (it was created or resumed, or a
+	// Since is when it last began to run (workers got a trial of it, it was resumed, or a
 	// server started); nil when it does not.
 	Since    *time.Time `json:"since,omitempty"`
 	Finished *time.Time `json:"finished,omitempty"`
@@ -57,6 +57,15 @@ func (s Study) ElapsedAt(now time.Time) time.Duration {
 		return s.Elapsed
 	}
 	return s.Elapsed + now.Sub(*s.Since)
+}
+
+// Counting is the study whose time was counted until the one time, and counts from the
+// other one on, if it does.
+func (s Study) Counting(counts bool, until, from time.Time) Study {
+	if s.Elapsed, s.Since = s.ElapsedAt(until), nil; counts {
+		s.Since = &from
+	}
+	return s
 }
 
 // EventKind names what happened.

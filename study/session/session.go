@@ -64,7 +64,7 @@ func New(options *Options, stored journal.Study) *Session {
 // Created returns that of a new study with its search, before it is stored.
 func Created(options *Options, created journal.Study, method search.Method) *Session {
 	r := New(options, created)
-	r.Stale, r.Ladder, r.Method, r.use, r.Able = false, created.Definition.Budget.Ladder(), method, ranking.Use{}, created.Created
+	r.Stale, r.Ladder, r.Method, r.use, r.Able, r.asked = false, created.Definition.Budget.Ladder(), method, ranking.Use{}, created.Created, created.Created
 	return r
 }
 
@@ -254,6 +254,7 @@ func (r *Session) Wanting() bool {
 func (r *Session) ResumeTime(ctx context.Context) error {
 	r.Lock()
 	defer r.Unlock()
+	r.asked = r.options.Now()
 	if r.Study.Since == nil {
 		return nil
 	}
@@ -269,11 +270,9 @@ func (r *Session) ResumeTime(ctx context.Context) error {
 }
 
 // restamp counts the study's time up to the moment it was served, and from now
-// on again; with it goes a snapshot, if there is one.
+// on again if workers hold trials of it; with it goes a snapshot, if there is one.
 func (r *Session) restamp(ctx context.Context, served time.Time, snapshot *journal.Snapshot) error {
-	now := r.options.Now()
-	stamped := r.Study
-	stamped.Elapsed, stamped.Since = stamped.ElapsedAt(served), &now
+	stamped := r.Study.Counting(r.Held > 0, served, r.options.Now())
 	if err := r.options.Store.Apply(ctx, journal.Change{Behind: r.Position(), Update: &stamped, Snapshot: snapshot}); err != nil {
 		return err
 	}

@@ -305,11 +305,7 @@ func (r *State) View(now time.Time) protocol.StudyView { return r.viewOf(r.Study
 
 // View is the study as it will be once the transaction is committed.
 func (tx *Transaction) View() protocol.StudyView {
-	study := tx.Session.Study
-	if tx.Study != nil {
-		study = *tx.Study
-	}
-	return tx.Session.viewOf(study, slices.Collect(tx.all()), tx.Now)
+	return tx.Session.viewOf(tx.study(), slices.Collect(tx.all()), tx.Now)
 }
 
 func (r *State) viewOf(study journal.Study, trials []trial.Trial, now time.Time) protocol.StudyView {

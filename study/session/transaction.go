@@ -51,8 +51,8 @@ type Transaction struct {
 	// Start judges a start of a trial that failed or succeeded.
 	Start starts.Judge
 	// searched is how many steps the search has moved on: giving the transaction up
-	// then makes the session stale.
-	searched int
+	// then makes the session stale. holds is how many trials workers have behind it.
+	searched, holds int
 	// keep has the search's state stored with the transaction.
 	keep bool
 	// Ended says that the study ends with it.
@@ -69,6 +69,14 @@ type Transaction struct {
 // Begin returns an empty transaction on the session, which is locked.
 func (r *Session) Begin() *Transaction {
 	return &Transaction{Session: r, Now: r.options.Now(), trials: make(map[int]trial.Trial)}
+}
+
+// study is the study as this transaction sees it.
+func (tx *Transaction) study() journal.Study {
+	if tx.Study != nil {
+		return *tx.Study
+	}
+	return tx.Session.Study
 }
 
 // trial returns the trial as this transaction sees it.
@@ -127,16 +135,21 @@ func (tx *Transaction) Log(event journal.Event, data any) {
 	tx.Change.Events = append(tx.Change.Events, event)
 }
 
-// Status stages the study in a new status, with a line in the log. Its time counts while
-// it is running.
-func (tx *Transaction) Status(status protocol.StudyStatus, reason string) {
-	study := tx.Session.Study
-	if tx.Study != nil {
-		study = *tx.Study
+// clock lets the study's time count while it is running and workers hold trials of it.
+func (tx *Transaction) clock() {
+	study := tx.study()
+	if runs := study.Status == protocol.StudyRunning && tx.holds > 0; runs != (study.Since != nil) {
+		study = study.Counting(runs, tx.Now, tx.Now)
+		tx.Study, tx.Change.Update = &study, &study
 	}
-	study.Elapsed, study.Since = study.ElapsedAt(tx.Now), nil
+}
+
+// Status stages the study in a new status, with a line in the log.
+func (tx *Transaction) Status(status protocol.StudyStatus, reason string) {
+	study := tx.study()
 	if study.Status, study.Reason = status, reason; status == protocol.StudyRunning {
-		study.Since, study.Finished = &tx.Now, nil
+		study.Finished = nil
+		tx.Then(func() { tx.Session.asked = tx.Now })
 	} else if status.Over() {
 		study.Finished, tx.Ended = &tx.Now, true
 	}
@@ -195,18 +208,13 @@ func (tx *Transaction) show() {
 			if undo := r.gpuUsage.Replace(r.Trials[number], staged); undo != nil {
 				tx.Undo = append(tx.Undo, undo)
 			}
-			if r.Trials[number].State.Held() {
-				r.Held--
-			}
 			r.Trials[number] = staged
 		} else {
 			r.Trials = append(r.Trials, staged)
 		}
-		if staged.State.Held() {
-			r.Held++
-		}
 		r.enqueue(staged)
 	}
+	r.Held = tx.holds
 	if tx.resting != nil {
 		if r.Resting == nil {
 			r.Resting = make(map[int]time.Time)
@@ -287,7 +295,14 @@ func (tx *Transaction) Write(ctx context.Context) error {
 // constant per event.
 func (tx *Transaction) seal() error {
 	r := tx.Session
+	tx.holds = r.Held
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
+		if tx.trials[number].State.Held() {
+			tx.holds++
+		}
+		if number < len(r.Trials) && r.Trials[number].State.Held() {
+			tx.holds--
+		}
 		write := journal.TrialWrite{Trial: tx.trials[number]}
 		if number < len(r.Trials) {
 			before := r.Trials[number]
@@ -295,6 +310,7 @@ func (tx *Transaction) seal() error {
 		}
 		tx.Change.Trials = append(tx.Change.Trials, write)
 	}
+	tx.clock()
 	tx.Change.Pool = append(tx.Change.Pool, tx.Start.Entries...)
 	if tx.Change.Insert == nil {
 		tx.Change.Behind = r.Position()
