@@ -136,7 +136,7 @@ func (tx *Transaction) Log(event journal.Event, data any) {
 }
 
 // clock lets the study's time count while it is running and workers hold trials of it.
-func (tx *Transaction) clock() {
+func clock(tx *Transaction) {
 	study := tx.study()
 	if runs := study.Status == protocol.StudyRunning && tx.holds > 0; runs != (study.Since != nil) {
 		study = study.Counting(runs, tx.Now, tx.Now)
@@ -310,7 +310,7 @@ func (tx *Transaction) seal() error {
 		}
 		tx.Change.Trials = append(tx.Change.Trials, write)
 	}
-	tx.clock()
+	clock(tx)
 	tx.Change.Pool = append(tx.Change.Pool, tx.Start.Entries...)
 	if tx.Change.Insert == nil {
 		tx.Change.Behind = r.Position()
