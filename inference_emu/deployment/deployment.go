@@ -111,6 +111,8 @@ type Target struct {
 	Machine string
 	// Fits remembers what was fitted to the device's measurements; nil: nothing does.
 	Fits *Fits
+	// Fresh does not use a fit that is older than a measurement.
+	Fresh bool
 	// Judged leaves measurements out that make estimates of other models worse. Targets
 	// with the same Fits are judged, or none is.
 	Judged bool

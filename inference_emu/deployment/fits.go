@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"slices"
+	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
@@ -11,11 +12,27 @@ const maxFits = 64
 
 // Fits remembers the fit of each machine's estimates while its measurements stay the same:
 // all architectures share it. It is not safe for concurrent use.
-type Fits struct{ last map[string]fit }
+type Fits struct {
+	// Now is the time. If it is set, a fit is used for [staleTerm] while few measurements are new.
+	Now  func() time.Time
+	Made int // counts them
+	last map[fitted]fit
+}
+
+const (
+	staleTerm  = time.Minute
+	staleShare = 0.25 // of its measurements that may be new
+)
+
+// fitted is what was fitted to: workers of one type may find out different rates.
+type fitted struct {
+	machine string
+	rates   estimate.Device
+}
 
 // fit is what was fitted.
 type fit struct {
-	rates        estimate.Device
+	at           time.Time
 	measurements []estimate.Measurement
 	model        *estimate.Model
 	// plain stands on no measurement; nil unless times alone were measured.
@@ -30,25 +47,42 @@ const parts = 8
 // of is the fit to the measurements; judged, only if they make estimates of other models
 // better.
 func (f *Fits) of(target Target, measurements []estimate.Measurement, prior estimate.Knowledge) fit {
-	machine, rates := target.Machine, Rates(target.Device)
-	if f != nil {
-		if known, ok := f.last[machine]; ok && known.rates == rates && slices.Equal(known.measurements, measurements) {
-			return known
-		}
+	rates := Rates(target.Device)
+	to := fitted{target.Machine, rates}
+	if f == nil {
+		f = &Fits{}
 	}
-	made, used := fit{rates: rates, measurements: measurements}, measurements
-	if target.Judged && !estimate.Helps(estimate.LeftOut(rates, measurements, prior, parts)) {
+	made := fit{measurements: measurements}
+	if f.Now != nil {
+		made.at = f.Now()
+	}
+	if known, ok := f.last[to]; ok && (slices.Equal(known.measurements, measurements) || !target.Fresh && f.Now != nil && known.lasts(made)) {
+		return known
+	}
+	f.Made++
+	made.model = estimate.Fit(rates, measurements, prior)
+	used := measurements
+	if target.Judged && !estimate.Helps(estimate.LeftOut(rates, measurements, prior, parts, made.model)) {
 		made.unused, used = len(measurements), nil
+		made.model = estimate.Fit(rates, nil, prior)
 	}
-	made.model = estimate.Fit(rates, used, prior)
 	if timed(used) {
 		made.plain = estimate.Fit(rates, nil, prior)
 	}
-	if f != nil {
-		if f.last == nil || len(f.last) >= maxFits {
-			f.last = make(map[string]fit)
-		}
-		f.last[machine] = made
+	if f.last == nil || len(f.last) >= maxFits {
+		f.last = make(map[fitted]fit)
 	}
+	f.last[to] = made
 	return made
+}
+
+// lasts reports whether the fit is still good for what is known now.
+func (known fit) lasts(now fit) bool {
+	others := 0
+	for _, one := range now.measurements {
+		if !slices.Contains(known.measurements, one) {
+			others++
+		}
+	}
+	return now.at.Sub(known.at) < staleTerm && float64(others) < staleShare*float64(len(known.measurements))
 }

@@ -31,6 +31,7 @@ func (t Target) measurements(known []emu.Architecture) []estimate.Measurement {
 	type dated struct {
 		estimate.Measurement
 		run emu.Run
+		key string
 	}
 	var all []dated
 	for i, one := range known {
@@ -42,11 +43,11 @@ func (t Target) measurements(known []emu.Architecture) []estimate.Measurement {
 			all = append(all, dated{estimate.Measurement{
 				Workload: workload, Configuration: estimate.Configuration{Batch: run.Batch, Cores: run.Threads},
 				Seconds: run.Seconds, Joules: run.Joules,
-			}, run})
+			}, run, one.Key})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b dated) int {
-		return cmp.Or(b.run.At.Compare(a.run.At), cmp.Compare(a.run.Batch, b.run.Batch), cmp.Compare(a.run.Threads, b.run.Threads))
+		return cmp.Or(b.run.At.Compare(a.run.At), cmp.Compare(a.run.Batch, b.run.Batch), cmp.Compare(a.run.Threads, b.run.Threads), cmp.Compare(a.key, b.key))
 	})
 	var list []estimate.Measurement
 	for _, one := range all[:min(len(all), maxCalibration)] {

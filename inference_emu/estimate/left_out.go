@@ -8,8 +8,14 @@ import (
 // LeftOut estimates what was measured of each workload without that: with no measurement
 // at all, and with those of the other workloads, of which up to so many parts are left out
 // together. Both are logarithms of estimate over measurement, of the same ones in the same
-// order; with is nil where one workload was measured.
-func LeftOut(device Device, measurements []Measurement, knowledge Knowledge, parts int) (without, with []float64) {
+// order; with is nil where one workload was measured. If a model that was fitted to all of
+// them is given, what counts nothing in it is not tried again.
+func LeftOut(device Device, measurements []Measurement, knowledge Knowledge, parts int, judged *Model) (without, with []float64) {
+	knowledge.Energy = nil // nothing is asked of it
+	var like mixture
+	if judged != nil {
+		like = judged.time
+	}
 	var workloads []Workload
 	for _, m := range measurements {
 		if !slices.Contains(workloads, m.Workload) {
@@ -26,7 +32,7 @@ func LeftOut(device Device, measurements []Measurement, knowledge Knowledge, par
 				others = append(others, m)
 			}
 		}
-		fitted := Fit(device, others, knowledge)
+		fitted := fit(device, others, knowledge, like)
 		for _, m := range own {
 			without = append(without, math.Log(plain.Predict(m.Workload, m.Configuration).Seconds.Value/m.Seconds))
 			if len(workloads) > 1 {

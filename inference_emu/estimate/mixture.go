@@ -73,7 +73,13 @@ func (q *Posterior) worst(out []bool) int {
 // others of the engine that it is said to have.
 const own = 3
 
-func mix(priors []Prior, device Device, samples []Sample) mixture {
+// negligible is the share of a mixture below which a posterior is left out.
+const negligible = 1e-3
+
+// counts reports whether a posterior matters, or is not known.
+func (m mixture) counts(i int) bool { return i >= len(m.shares) || m.shares[i] >= negligible }
+
+func mix(priors []Prior, device Device, samples []Sample, like mixture) mixture {
 	var m mixture
 	for i := range priors {
 		p := &priors[i]
@@ -84,7 +90,10 @@ func mix(priors []Prior, device Device, samples []Sample) mixture {
 			continue
 		}
 		from, rest := p.Mean, p.Without(samples)
-		for _, spread := range spreads() {
+		for j, spread := range spreads() {
+			if !like.counts(i*len(spreads()) + j) {
+				continue
+			}
 			fit := p.scaled(spread).robust(rest, from)
 			if p.of(device) {
 				fit.evidence += own
@@ -114,7 +123,7 @@ func (m mixture) predict(one Sample) (mean, deviation float64) {
 		if i == 0 || m.priors[i] != m.priors[i-1] {
 			usual = m.priors[i].usual(one.Place)
 		}
-		if share < 1e-3 {
+		if !m.counts(i) {
 			continue
 		}
 		at, wide := m.posteriors[i].predict(one)

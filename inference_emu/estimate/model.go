@@ -15,6 +15,11 @@ type Model struct {
 // without measurements the model stands on the catalogue. Measurements that are
 // not positive and finite are left out.
 func Fit(device Device, measurements []Measurement, knowledge Knowledge) *Model {
+	return fit(device, measurements, knowledge, mixture{})
+}
+
+// fit leaves out what counts nothing in a mixture that the one of times is like.
+func fit(device Device, measurements []Measurement, knowledge Knowledge, like mixture) *Model {
 	var times, energies []Sample
 	for _, m := range measurements {
 		if usable(m.Seconds) {
@@ -27,8 +32,8 @@ func Fit(device Device, measurements []Measurement, knowledge Knowledge) *Model 
 	return &Model{
 		device: device,
 		times:  len(times), energies: len(energies),
-		time:   mix(knowledge.Time, device, times),
-		energy: mix(knowledge.Energy, device, energies),
+		time:   mix(knowledge.Time, device, times, like),
+		energy: mix(knowledge.Energy, device, energies, mixture{}),
 		watts:  device.LoadWatts > 0 || len(energies) > 0,
 	}
 }
@@ -42,7 +47,7 @@ const quantile = 1.645
 func (m *Model) Predict(w Workload, c Configuration) Prediction {
 	out := Prediction{Measurements: m.times, EnergyMeasurements: m.energies}
 	out.Seconds = band(m.time.predict(m.device.TimeSample(w, c, 1)))
-	if m.watts {
+	if m.watts && len(m.energy.posteriors) > 0 {
 		out.Joules = band(m.energy.predict(m.device.EnergySample(w, c, 1)))
 	}
 	return out

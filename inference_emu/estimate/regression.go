@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/regression"
 )
@@ -69,10 +70,10 @@ type Posterior struct {
 	prior    *Prior
 	Factors  []float64 // logarithms, the most probable
 	Samples  []Sample
-	left     regression.Matrix  // covariance of what the sums leave over, lower half
 	Slopes   [][]float64        // of the samples' logarithms by factor
 	Factored *regression.Factor // of the covariance of the samples
-	weights  []float64          // its inverse times what the samples are off the prior
+	off      []float64          // what the samples are off the prior
+	weights  []float64          // the inverse times that
 	evidence float64            // logarithm, by the same linearization
 	penalty  float64            // part of the evidence: for outliers
 	cost     float64            // what the most probable factors minimize
@@ -130,12 +131,13 @@ func (p *Prior) Fit(samples []Sample, from []float64, out []bool) *Posterior {
 			left[i][i] += outlier
 		}
 	}
-	best := p.linearize(from, samples, left)
+	sums := p.sumsOf(samples, left)
+	best := sums.solved(sums.at(from))
 	for range iterations {
 		next, before := p.step(best), best.cost
 		for range 4 {
-			if tried := p.linearize(next, samples, left); tried.cost < best.cost {
-				best = tried
+			if tried := sums.at(next); tried.cost < best.cost {
+				best = sums.solved(tried)
 				break
 			}
 			for i := range next {
@@ -164,45 +166,78 @@ func (p *Prior) step(at *Posterior) []float64 {
 	return next
 }
 
-// linearize computes the samples' covariance with the slopes at these factors.
-func (p *Prior) linearize(at []float64, samples []Sample, left regression.Matrix) *Posterior {
-	n := len(samples)
-	out := &Posterior{prior: p, Factors: append([]float64(nil), at...), Samples: samples, left: left, Slopes: make([][]float64, n)}
-	covariance := regression.Square(n)
-	residual, off := make([]float64, n), make([]float64, n)
-	for i, one := range samples {
-		predicted, slope := Value(at, one.Terms)
-		out.Slopes[i] = slope
-		residual[i] = one.Log - predicted
-		off[i] = residual[i]
-		for k, s := range slope {
-			off[i] += s * (at[k] - p.Mean[k])
-		}
-		spread := regression.Matrix(p.Covariance).Times(slope)
-		for j := range i + 1 {
-			covariance[i][j] = regression.Dot(spread, out.Slopes[j]) + left[i][j]
+// sums are the samples of a fit, with what stays the same at all factors.
+type sums struct {
+	prior             *Prior
+	samples           []Sample
+	left              regression.Matrix // covariance of what the sums leave over, lower half
+	leftover, factors *regression.Factor
+	active            []int             // terms that any sample has
+	covariance        regression.Matrix // of the active factors
+}
+
+func (p *Prior) sumsOf(samples []Sample, left regression.Matrix) *sums {
+	s := &sums{prior: p, samples: samples, left: left, leftover: regression.Factorize(left), factors: regression.Factorize(p.Covariance)}
+	for k := range p.Mean {
+		if slices.ContainsFunc(samples, func(one Sample) bool { return one.Terms[k] > 0 }) {
+			s.active = append(s.active, k)
 		}
 	}
-	out.Factored = regression.Factorize(covariance)
-	out.weights = out.Factored.Solve(off)
-	out.evidence = -(regression.Dot(off, out.weights) + out.Factored.LogDeterminant()) / 2
-	out.cost = p.distance(at) + halfSquare(left, residual)
+	for _, k := range s.active {
+		s.covariance = append(s.covariance, s.those(p.Covariance[k]))
+	}
+	return s
+}
+
+// those are the values of the active terms.
+func (s *sums) those(all []float64) []float64 {
+	out := make([]float64, len(s.active))
+	for i, k := range s.active {
+		out[i] = all[k]
+	}
 	return out
 }
 
-// distance is half of the squared distance of factors from their mean.
-func (p *Prior) distance(factors []float64) float64 {
+// at is what the factors cost, not yet solved.
+func (s *sums) at(factors []float64) *Posterior {
+	n := len(s.samples)
+	out := &Posterior{prior: s.prior, Factors: slices.Clone(factors), Samples: s.samples, Slopes: make([][]float64, n), off: make([]float64, n)}
+	for i, one := range s.samples {
+		var predicted float64
+		predicted, out.Slopes[i] = Value(factors, one.Terms)
+		out.off[i] = one.Log - predicted
+	}
 	away := make([]float64, len(factors))
 	for i := range away {
-		away[i] = factors[i] - p.Mean[i]
+		away[i] = factors[i] - s.prior.Mean[i]
 	}
-	return halfSquare(p.Covariance, away)
+	out.cost = halfSquare(s.factors, away) + halfSquare(s.leftover, out.off)
+	return out
 }
 
-// halfSquare is half of the squared length of a vector by a covariance, of which
-// only the lower half is read.
-func halfSquare(covariance regression.Matrix, v []float64) float64 {
-	return regression.Dot(v, regression.Factorize(covariance).Solve(v)) / 2
+// solved has the samples' covariance with the slopes at its factors.
+func (s *sums) solved(out *Posterior) *Posterior {
+	slopes, covariance := make([][]float64, len(s.samples)), regression.Square(len(s.samples))
+	for i := range s.samples {
+		for k, slope := range out.Slopes[i] {
+			out.off[i] += slope * (out.Factors[k] - s.prior.Mean[k])
+		}
+		slopes[i] = s.those(out.Slopes[i])
+		spread := s.covariance.Times(slopes[i])
+		for j := range i + 1 {
+			covariance[i][j] = regression.Dot(spread, slopes[j]) + s.left[i][j]
+		}
+	}
+	out.Factored = regression.Factorize(covariance)
+	out.weights = out.Factored.Solve(out.off)
+	out.evidence = -(regression.Dot(out.off, out.weights) + out.Factored.LogDeterminant()) / 2
+	return out
+}
+
+// halfSquare is half of the squared length of a vector by a covariance.
+func halfSquare(covariance *regression.Factor, v []float64) float64 {
+	white := covariance.Whiten(slices.Clone(v))
+	return regression.Dot(white, white) / 2
 }
 
 // predict is the mean and the standard deviation of a logarithm.

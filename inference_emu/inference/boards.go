@@ -235,6 +235,7 @@ func (s *Service) toMeasure(ctx context.Context, key, name string, settings depl
 		leave()
 		return nil, err
 	}
+	target.Fresh = true
 	cells, err := deployment.Next(a, target, others, settings, orderCells)
 	leave()
 	if err != nil || len(cells) == 0 {

@@ -124,7 +124,7 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 func (s *Service) target(devices []device.Device, a emu.Architecture, name, machine string) (deployment.Target, error) {
 	if name == device.ThisMachine {
 		target, err := thisMachine(a, machine)
-		target.Judged = true
+		target.Judged, target.Fits = true, &s.fits
 		return target, err
 	}
 	// Boards are in the architecture once they measured it.

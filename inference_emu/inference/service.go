@@ -110,7 +110,7 @@ type turn struct {
 // New returns the service over what the store has.
 func New(store Store, options Options) *Service {
 	return &Service{
-		store: store, options: options, searching: gate.New(),
+		store: store, options: options, searching: gate.New(), fits: deployment.Fits{Now: options.Now},
 		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
 		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
 	}

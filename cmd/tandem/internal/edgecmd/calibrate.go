@@ -264,7 +264,7 @@ func judge(rates estimate.Device, all []emu.Architecture) (calibrated, error) {
 	for _, one := range all {
 		measurements = append(measurements, measurementsOf(one)...)
 	}
-	before, after := estimate.LeftOut(rates, measurements, knowledge, len(measurements))
+	before, after := estimate.LeftOut(rates, measurements, knowledge, len(measurements), nil)
 	answer.Measurements, answer.Helps = len(measurements), estimate.Helps(before, after)
 	answer.Before = errorOf(before)
 	if len(after) > 0 {
