@@ -2,10 +2,12 @@ package edgecmd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,7 +47,8 @@ calibrate" makes such files): without any, the band is a factor of three to ten 
 either side. What is measured of the model itself goes before every estimate.
 
 The latency is that of a batch, so that the smallest batch has the least: for
-larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'.`,
+larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'. If
+no device keeps to the constraints, the exit code is 1.`,
 		Example: `  tandem edge deploy model.onnx
   tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 16 --objective energy --constraint 'latency_ms <= 50'
   tandem edge deploy model.onnx --device raspberry-pi-4 --program > infer.py
@@ -109,11 +112,16 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 		return fmt.Errorf("there is no program: %s: %s", found[0].Device, strings.Join(found[0].Unmet, "; "))
 	case f.program:
 		_, err = io.WriteString(out, found[0].Code)
-		return err
-	case f.json:
-		return term.WriteJSON(out, found)
+	default:
+		err = term.PrintAnswer(out, f.json, found, show.PrintDeployments)
 	}
-	return show.PrintDeployments(out, found)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(found, func(one deployment.Deployment) bool { return one.Feasible }) {
+		return errors.New("no device keeps to the constraints: loosen one, or name other devices or batches")
+	}
+	return nil
 }
 
 func (f *deployFlags) settings() (deployment.Settings, error) {

@@ -54,6 +54,19 @@ func TestAModelIsDeployedOnEveryDevice(t *testing.T) {
 	}
 }
 
+// If one device keeps to the constraints, that is an answer; if none does, it is printed
+// and an error.
+func TestConstraintsThatNothingKeepsToAreAnError(t *testing.T) {
+	for constraint, want := range map[string]bool{"latency_ms <= 0.0001": true, "latency_ms <= 100000": false} {
+		for _, format := range []string{"--json=true", "--json=false", "--program"} {
+			text, err := said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--constraint", constraint, format)
+			if (err != nil) != want || !strings.Contains(text, "raspberry-pi-4") {
+				t.Errorf("%s %s: %v, %s", constraint, format, err, text)
+			}
+		}
+	}
+}
+
 // One device that is too small keeps nobody from the answers of the others.
 func TestADeviceThatIsTooSmallIsOneLine(t *testing.T) {
 	content, err := os.ReadFile("../../../../inference_emu/device/testdata/my-board.yaml")
