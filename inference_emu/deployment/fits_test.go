@@ -81,6 +81,38 @@ func TestArchitecturesShareAFit(t *testing.T) {
 	findAll(4)
 }
 
+// Joules go with the time: the watts between are those of the catalogue or of a meter,
+// also where the latency alone was measured.
+func TestEnergyGoesWithTheTime(t *testing.T) {
+	target, all := measuredOn(t, "here")
+	own := all[3]
+	own.Runs = append([]emu.Run(nil), own.Runs...)
+	for i := range own.Runs {
+		own.Runs[i].Seconds, own.Runs[i].Joules = own.Runs[i].Seconds/5, 0
+	}
+	all[3] = own
+	got, err := deployment.Find(own, target, all, fastest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if watts := got.JoulesPerSample.Value * got.SamplesPerSecond; watts < 4 || watts > 23 {
+		t.Errorf("%.3g W, but 10 to 22 W were measured: %+v", watts, got.JoulesPerSample)
+	}
+	for i := range all { // times alone, on a board that estimates say draws more
+		all[i].Runs = append([]emu.Run(nil), all[i].Runs...)
+		for j := range all[i].Runs {
+			all[i].Runs[j].Joules = 0
+		}
+	}
+	for _, load := range []float64{4.001, 5, 9, 1000} {
+		target.Device.Power.LoadWatts.Value = load
+		got, err := deployment.Find(own, target, all[3:5], fastest)
+		if band := got.JoulesPerSample; err != nil || !(band.Low < band.Value && band.Value < band.High) {
+			t.Errorf("load %g W: %v, %+v", load, err, band)
+		}
+	}
+}
+
 func BenchmarkFind(b *testing.B) {
 	target, all := measuredOn(b, "here")
 	settings := fastest

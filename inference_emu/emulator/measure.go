@@ -84,7 +84,7 @@ func (p *process) measureWarm(s *session, m Measurement) error {
 	}
 	m.Runs, m.Precise, m.Latency = len(runs), precise, latencyOf(runs)
 	m.MeasuredSeconds = m.Latency.Mean * float64(len(runs))
-	m.SamplesPerSecond = float64(m.Batch) / m.Latency.Mean
+	m.SamplesPerSecond = m.rate()
 	m.CPUSecondsPerRun = (after - before) / float64(len(runs))
 	m.Preempted = preemptedAfter - preempted
 	m.PeakBytes = memory.peak

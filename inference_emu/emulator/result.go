@@ -32,15 +32,16 @@ type Measurement struct {
 	// Precise says that the confidence interval became as narrow as was asked;
 	// else the time was up.
 	Precise bool `json:"precise"`
-	// SamplesPerSecond is the throughput of one run after the other.
+	// SamplesPerSecond is the throughput of median runs, one after the other.
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	// CPUSecondsPerRun is the CPU time of all threads, waiting ones too where they
 	// wait by spinning.
 	CPUSecondsPerRun float64 `json:"cpu_seconds_per_run"`
 	// Preempted is how often another process took a core from this one.
 	Preempted int64 `json:"preempted"`
-	// JoulesPerSample is the energy of one sample, obtained as EnergyMethod says:
-	// from a meter, or "estimate: ..." with the assumption.
+	// JoulesPerSample is the mean power of all runs, by SamplesPerSecond, so that a
+	// stall counts in neither. The power is obtained as EnergyMethod says: from a
+	// meter, or "estimate: ..." with the assumption.
 	JoulesPerSample float64 `json:"joules_per_sample"`
 	EnergyMethod    string  `json:"energy_method"`
 	// PeakBytes is the most memory the process had resident in this cell, and
@@ -49,6 +50,14 @@ type Measurement struct {
 	PeakBeyondLibraryBytes int64 `json:"peak_beyond_library_bytes"`
 	// Frequency is what the cores ran at when the cell ended.
 	Frequency Frequency `json:"frequency"`
+}
+
+// rate is SamplesPerSecond.
+func (m *Measurement) rate() float64 { return float64(m.Batch) / m.Latency.P50 }
+
+// spent tells the joules of all runs, in so many seconds.
+func (m *Measurement) spent(joules, seconds float64) {
+	m.JoulesPerSample = joules / max(seconds, m.MeasuredSeconds) * m.Latency.P50 / float64(max(m.Batch, 1))
 }
 
 // Latency is the distribution of the seconds of a run.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/profiler"
@@ -144,7 +145,8 @@ type listener struct {
 	meter  *profiler.Meter
 	hertz  func(cores []int) Frequency
 	window *profiler.Window
-	cpu    float64 // CPU seconds as last answered
+	cpu    float64   // CPU seconds as last answered
+	begun  time.Time // when the cell began
 	// inspected is what was found in a file that is only looked at.
 	inspected *Inspection
 }
@@ -183,7 +185,7 @@ func (l *listener) take(answer message) error {
 		e := &l.result.Environment
 		e.Runtime, e.LibraryBytes, e.Layers = answer.Ready.Runtime, answer.Ready.LibraryBytes, answer.Ready.Layers
 	case answer.Begin != nil:
-		l.cpu = *answer.Begin
+		l.cpu, l.begun = *answer.Begin, time.Now()
 		l.window = l.meter.Open(func() float64 { return l.cpu })
 		l.proceed()
 	case answer.End != nil:
@@ -208,7 +210,8 @@ func (l *listener) measured(end endMessage) error {
 	energy := l.window.Lap()
 	l.window.Close()
 	l.window = nil
-	m.JoulesPerSample, m.EnergyMethod = energy.Joules/float64(m.Runs*max(m.Batch, 1)), energy.Method
+	m.EnergyMethod = energy.Method
+	m.spent(energy.Joules, time.Since(l.begun).Seconds())
 	m.PeakBeyondLibraryBytes = max(0, m.PeakBytes-l.result.Environment.LibraryBytes)
 	m.Frequency = l.hertz(m.CoreNumbers)
 	l.result.Cells = append(l.result.Cells, m)

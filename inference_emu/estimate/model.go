@@ -40,8 +40,8 @@ func fit(device Device, measurements []Measurement, knowledge Knowledge, like mi
 
 func usable(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
-// quantile of the normal distribution that Within lies inside of.
-const quantile = 1.645
+// Quantile of the normal distribution that Within lies inside of.
+const Quantile = 1.645
 
 // Predict estimates a run of a workload.
 func (m *Model) Predict(w Workload, c Configuration) Prediction {
@@ -54,5 +54,5 @@ func (m *Model) Predict(w Workload, c Configuration) Prediction {
 }
 
 func band(mean, deviation float64) Estimate {
-	return Estimate{Value: math.Exp(mean), Low: math.Exp(mean - quantile*deviation), High: math.Exp(mean + quantile*deviation)}
+	return Estimate{Value: math.Exp(mean), Low: math.Exp(mean - Quantile*deviation), High: math.Exp(mean + Quantile*deviation)}
 }

@@ -99,7 +99,7 @@ type edgeRun struct {
 	CurveThreads int          `json:"curve_threads"`
 }
 
-// curvePoint is the mean of the runs of a whole batch.
+// curvePoint is of a whole batch: seconds are the mean of the runs, as waiting needs it, joules as [emulator.Measurement] has them.
 type curvePoint struct {
 	Batch     int     `json:"batch"`
 	Seconds   float64 `json:"seconds"`
