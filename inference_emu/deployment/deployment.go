@@ -151,10 +151,6 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 // search looks at a target and tries all settings.
 func search(a emu.Architecture, target Target, known []emu.Architecture, settings Settings) (site, tuning.Result, error) {
 	on := target.Device
-	prior, err := estimate.Known()
-	if err != nil {
-		return site{}, tuning.Result{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
-	}
 	a = withRuns(a, known)
 	s := site{
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
@@ -162,7 +158,10 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 	}
 	s.settled = target.Board && s.known() >= MostMeasured
 	measurements := target.measurements(append([]emu.Architecture{a}, known...))
-	s.fit = target.Fits.of(target, measurements, prior)
+	var err error
+	if s.fit, err = target.Fits.of(target, measurements); err != nil {
+		return site{}, tuning.Result{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
+	}
 	result, err := s.tried()
 	return s, result, err
 }

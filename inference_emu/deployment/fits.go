@@ -46,7 +46,7 @@ const parts = 8
 
 // of is the fit to the measurements; judged, only if they make estimates of other models
 // better.
-func (f *Fits) of(target Target, measurements []estimate.Measurement, prior estimate.Knowledge) fit {
+func (f *Fits) of(target Target, measurements []estimate.Measurement) (fit, error) {
 	rates := Rates(target.Device)
 	to := fitted{target.Machine, rates}
 	if f == nil {
@@ -57,7 +57,11 @@ func (f *Fits) of(target Target, measurements []estimate.Measurement, prior esti
 		made.at = f.Now()
 	}
 	if known, ok := f.last[to]; ok && (slices.Equal(known.measurements, measurements) || !target.Fresh && f.Now != nil && known.lasts(made)) {
-		return known
+		return known, nil
+	}
+	prior, err := estimate.Known()
+	if err != nil {
+		return made, err
 	}
 	f.Made++
 	made.model = estimate.Fit(rates, measurements, prior)
@@ -73,7 +77,7 @@ func (f *Fits) of(target Target, measurements []estimate.Measurement, prior esti
 		f.last = make(map[fitted]fit)
 	}
 	f.last[to] = made
-	return made
+	return made, nil
 }
 
 // lasts reports whether the fit is still good for what is known now.

@@ -3,7 +3,6 @@ package estimate
 import (
 	_ "embed" // the knowledge that the program brings along
 	"encoding/json"
-	"sync"
 )
 
 // known was made by "go run ./bench/edgetune learn" from published measurements
@@ -14,11 +13,9 @@ import (
 //go:embed knowledge.json
 var known []byte
 
-// Known is the knowledge that the program brings along. It is read once, and not to be
-// changed.
-func Known() (Knowledge, error) { return read() }
-
-var read = sync.OnceValues(func() (k Knowledge, err error) {
-	err = json.Unmarshal(known, &k)
+// Known is the knowledge that the program brings along.
+func Known() (Knowledge, error) {
+	var k Knowledge
+	err := json.Unmarshal(known, &k)
 	return k, err
-})
+}
