@@ -102,6 +102,7 @@ func (r *referee) advance(a search.Action) {
 	b := &r.brackets[bracket]
 	if bracket == len(r.brackets)-1 && b.created < b.size && !b.closed {
 		r.exhaust(a)
+		r.exhausted = !r.informed // the next bracket may begin where results of elsewhere are tried
 	}
 	b.closed = true
 }

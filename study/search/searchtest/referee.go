@@ -51,6 +51,7 @@ type referee struct {
 	// configuration before the next outcome.
 	exhausted bool
 	finished  bool
+	informed  bool // it was told of results of elsewhere
 }
 
 // wish is a configuration that was enqueued, of a failed trial where it is tried again.

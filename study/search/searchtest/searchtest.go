@@ -141,6 +141,7 @@ func (g *game) inform() {
 	if actions := g.handle(e); len(actions) != 0 {
 		g.Fatalf("%s was answered with %s", e.Kind, show(actions))
 	}
+	g.referee.informed = len(e.Prior) > 0
 }
 
 func (g *game) fresh() search.Method {
