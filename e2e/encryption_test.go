@@ -293,7 +293,11 @@ func TestAKilledWorkerLeavesNothingInTheClear(t *testing.T) {
 	t.Cleanup(next.Kill)
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
 	kept, restored := s.entries("kept"), s.entries("restored")
-	if len(restored) != 1 || restored[0].epoch != 3 || len(kept) != 9 || kept[1].epoch != 2 || kept[2].epoch != 3 || found.Study.Progress.Trials[trial.Failed] > 0 {
+	// The script may have been answered that its third checkpoint is packed, before the kill.
+	if len(kept) == 10 && kept[2].epoch == 3 && kept[2].pid == kept[0].pid {
+		kept = slices.Delete(kept, 2, 3)
+	}
+	if len(restored) != 1 || restored[0].epoch != 3 || len(kept) != 9 || kept[1].epoch != 2 || kept[2].epoch != 3 || kept[2].pid == kept[0].pid || found.Study.Progress.Trials[trial.Failed] > 0 {
 		t.Errorf("of 9 epochs, with the worker killed at the third, there are restored %v and kept %v: %+v", restored, kept, found.Study.Progress)
 	}
 	if err := next.Stop(); err != nil {
