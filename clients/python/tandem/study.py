@@ -42,7 +42,8 @@ class Study:
         self.name = str(view["name"])
         self.owner = str(view.get("owner", "admin"))
         self._session: Optional[Session] = None
-        self._asked: dict[str, tuple[Trial, LeaseLink]] = {}
+        # By the run: one that is told may be asked for again, promoted, before the answer to its end is here.
+        self._asked: dict[Trial, LeaseLink] = {}
         self._asking = 0
         self._lock = threading.Lock()
         self._at_exit: Optional[weakref.finalize[Any, Any]] = None
@@ -129,8 +130,8 @@ class Study:
             left = 20.0 if deadline is None else deadline - time.monotonic()
             leased = session.lease(min(max(left, 0.0), 20.0))
             if leased is not None:
-                self._asked[leased[0].id] = leased
-                return leased[0]
+                trial, self._asked[trial] = leased
+                return trial
             if session.study_over:
                 raise StudyOver(f"study {self.name} has ended: there is no trial to ask for")
             if deadline is not None and time.monotonic() >= deadline:
@@ -145,9 +146,9 @@ class Study:
         """
         if state not in (None, "failed", "interrupted"):
             raise ValueError(f"state must be 'failed', 'interrupted' or left out, not {state!r}")
-        if trial.id not in self._asked or self._session is None:
+        link = self._asked.get(trial)
+        if link is None:
             raise ValueError(f"trial {trial.number} was not asked for here, or has been told already")
-        link = self._asked[trial.id][1]
         if state is None:
             complete(trial, value)
         try:
@@ -159,7 +160,7 @@ class Study:
         return answer
 
     def _forget(self, trial: Trial, link: LeaseLink) -> None:
-        self._asked.pop(trial.id, None)
+        self._asked.pop(trial, None)
         if self._session is not None:
             self._session.release(link)
 

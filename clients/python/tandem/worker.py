@@ -208,7 +208,8 @@ class Session:
         """Forget a lease that has ended."""
         link.ended = link.ended or why
         with self._lock:
-            self._held.pop(link.trial_id, None)
+            if self._held.get(link.trial_id) is link:  # not the next run's, which may be here already
+                del self._held[link.trial_id]
         shutil.rmtree(link.directory.parent, ignore_errors=True)
 
     def close(self, reason: str = "the process that ran it has ended") -> None:
@@ -276,7 +277,9 @@ class Session:
         lost = set(answer.get("lost") or ())
         directives = answer.get("directives") or {}
         for link in self.held():
-            if link.trial_id in lost and {"trial_id": link.trial_id, "lease_epoch": link.lease_epoch} in leases:
+            if {"trial_id": link.trial_id, "lease_epoch": link.lease_epoch} not in leases:
+                continue  # it came meanwhile
+            if link.trial_id in lost:
                 self.release(link, "it was given to another worker")
             else:
                 link.want(Directive.of(directives.get(link.trial_id) or {}))

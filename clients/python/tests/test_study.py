@@ -17,6 +17,7 @@ import pytest
 from conftest import StartServer, study_on
 
 import tandem
+from tandem.worker import LeaseLink
 
 LADDER = ((1, 0.25), (3, 0.5), (9, 1.0))
 
@@ -437,6 +438,31 @@ def test_ask_and_tell(start_server: StartServer) -> None:
     assert server.trials["s1-3"]["state"] == "queued"  # given back at the end of the block
     assert max(c.json["slots"] for c in server.sent("/workers") if "slots" in c.json) == 2
     assert server.workers == {}
+
+
+def test_a_run_that_comes_before_the_end_of_the_one_before_is_answered(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = start_server(LADDER, trials=1)
+    runs: list[tandem.Trial] = []
+    finish = LeaseLink.finish
+
+    def finished_and_asked(link: LeaseLink, *arguments: Any, **named: Any) -> str:
+        state = finish(link, *arguments, **named)
+        if len(runs) == 1:  # another thread asks while the answer is on its way
+            runs.append(study.ask())
+        return state
+
+    monkeypatch.setattr(LeaseLink, "finish", finished_and_asked)
+    with study_on(start) as study:
+        runs.append(study.ask())
+        study.tell(runs[0], 0.5)
+        assert [(run.number, run.budget.epochs) for run in runs] == [(0, 1), (0, 3)]
+        assert study._session is not None
+        assert [link.lease_epoch for link in study._session.held()] == [2]
+        with pytest.raises(ValueError, match="told already"):
+            study.tell(runs[0], 0.5)
+        study.tell(runs[1], 0.6)
 
 
 def test_ask_waits_for_so_long(start_server: StartServer) -> None:
