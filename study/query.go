@@ -254,7 +254,7 @@ func (s *queries) PlanProgress(ctx context.Context, ref string) (protocol.PlanPr
 
 // CheckArtifact returns not_found unless the caller may read the artifact: a
 // user those that checkpoints in its studies refer to and its data sets, a worker those of
-// the trials it holds a lease of, and whoever sees every study all of them.
+// the trials it holds a lease of, cancelled ones too, and whoever sees every study all of them.
 func (s *queries) CheckArtifact(ctx context.Context, sha256 string) error {
 	caller := access.CallerOf(ctx)
 	switch caller.Sight {
@@ -282,7 +282,6 @@ func (s *queries) CheckArtifact(ctx context.Context, sha256 string) error {
 		}
 		used := r.Study.Definition.UsesDataset(sha256)
 		r.Unlock()
-		// Also of a trial that was cancelled meanwhile: its worker has not heard so yet.
 		if used || t.Checkpoint != nil && t.Checkpoint.Artifact == sha256 {
 			return nil
 		}
