@@ -149,7 +149,7 @@ func TestAKilledWorkerLeavesNoService(t *testing.T) {
 		`{http: "http://127.0.0.1:{port}/"}`, `{tcp: "127.0.0.1:{port}"}`,
 		"  live:", "  environment: {PORT: \"{port}\"}\n  files: {conf/threads: \"{threads}\"}\n  live:",
 		"{min: 1, max: 3}", "12", "method: grid, seed: 7, initial: [{threads: 1, cache: 16}]", "method: random", "search:", "stop: {trials: 1}\nsearch:")
-	at := newSite(t)
+	at := newSite(t, "--lease-seconds", "4", "--heartbeat-seconds", "1")
 	worker := at.worker()
 	at.must("study", "create", s.file)
 	until(t, "four windows", func() bool { return s.count("window ") >= 4 })
