@@ -21,6 +21,8 @@ type gpuSetter interface {
 	highestClock(device int) (uint, error)
 	lockClocks(device int, low, high uint) error
 	unlockClocks(device int) error
+	confidential() (on, tools bool, err error)
+	attest(device int, nonce [32]byte) (report, chain []byte, err error)
 }
 
 // OpenGPUControl opens the driver. Errors say in words why it cannot be used.
@@ -81,3 +83,18 @@ func (c *GPUControl) LimitClock(device int, mhz uint) error {
 
 // UnlockClocks lets the GPU choose its clocks again.
 func (c *GPUControl) UnlockClocks(device int) error { return c.gpus.unlockClocks(device) }
+
+// Confidential refuses GPUs that do not keep what they hold from their host. Developers'
+// tools may look into them nevertheless.
+func (c *GPUControl) Confidential() (tools bool, err error) {
+	on, tools, err := c.gpus.confidential()
+	if err == nil && !on {
+		err = errors.New("confidential computing is off: the host turns it on, for example with NVIDIA's gpu-admin-tools")
+	}
+	return tools, err
+}
+
+// Attest is the GPU's report with the nonce, and the certificates of its key, as PEM.
+func (c *GPUControl) Attest(device int, nonce [32]byte) (report, chain []byte, err error) {
+	return c.gpus.attest(device, nonce)
+}

@@ -40,7 +40,16 @@ typedef struct {
 	int (*unlock)(void *);
 	int (*processes)(void *, unsigned int *, void *);
 	int (*samples)(void *, void *, unsigned int *, unsigned long long);
+	int (*confidential)(void *);
+	int (*certificate)(void *, void *);
+	int (*report)(void *, void *);
 } nvml_library;
+
+// nvml_state is nvmlConfComputeSystemState_t, nvml_chain nvmlConfComputeGpuCertificate_t,
+// nvml_report nvmlConfComputeGpuAttestationReport_t.
+typedef struct { unsigned int environment, on, tools; } nvml_state;
+typedef struct { unsigned int other_size, size; unsigned char other[0x1000], chain[0x1400]; } nvml_chain;
+typedef struct { unsigned int has_other, size, other_size; unsigned char nonce[0x20], report[0x2000], other[0x1000]; } nvml_report;
 
 // nvml_process is nvmlProcessInfo_v2_t, nvml_sample nvmlProcessUtilizationSample_t.
 typedef struct { unsigned int pid; unsigned long long bytes; unsigned int instance, compute; } nvml_process;
@@ -85,6 +94,9 @@ static int nvml_open(nvml_library *l, const char *path) {
 	*(void **)&l->processes = dlsym(l->handle, "nvmlDeviceGetComputeRunningProcesses_v3");
 	if (!l->processes) *(void **)&l->processes = dlsym(l->handle, "nvmlDeviceGetComputeRunningProcesses_v2");
 	*(void **)&l->samples = dlsym(l->handle, "nvmlDeviceGetProcessUtilization");
+	*(void **)&l->confidential = dlsym(l->handle, "nvmlSystemGetConfComputeState");
+	*(void **)&l->certificate = dlsym(l->handle, "nvmlDeviceGetConfComputeGpuCertificate");
+	*(void **)&l->report = dlsym(l->handle, "nvmlDeviceGetConfComputeGpuAttestationReport");
 	int code = l->init && l->shutdown && l->count && l->device && l->name && l->energy ? l->init() : TOO_OLD;
 	if (code) dlclose(l->handle);
 	return code;
@@ -108,6 +120,9 @@ static int nvml_memory(nvml_library *l, void *d, unsigned long long *three) { re
 static int nvml_utilization(nvml_library *l, void *d, unsigned int *pair) { return l->utilization ? l->utilization(d, pair) : NO_FUNCTION; }
 static int nvml_processes(nvml_library *l, void *d, unsigned int *n, nvml_process *list) { return l->processes ? l->processes(d, n, list) : NO_FUNCTION; }
 static int nvml_samples(nvml_library *l, void *d, nvml_sample *list, unsigned int *n, unsigned long long since) { return l->samples ? l->samples(d, list, n, since) : NO_FUNCTION; }
+static int nvml_confidential(nvml_library *l, nvml_state *s) { return l->confidential ? l->confidential(s) : NO_FUNCTION; }
+static int nvml_certificate(nvml_library *l, void *d, nvml_chain *c) { return l->certificate ? l->certificate(d, c) : NO_FUNCTION; }
+static int nvml_attest(nvml_library *l, void *d, nvml_report *r) { return l->report ? l->report(d, r) : NO_FUNCTION; }
 
 static void nvml_read(nvml_library *l, void *d, nvml_reading *r) {
 	unsigned int pair[2] = {0, 0}, one = 0;
@@ -136,6 +151,7 @@ static void nvml_read(nvml_library *l, void *d, nvml_reading *r) {
 import "C"
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -340,6 +356,29 @@ func (g *nvidiaGPUs) utilizations(device int, since time.Time) (map[int]float64,
 		sums[pid] /= samples[pid]
 	}
 	return sums, nil
+}
+
+func (g *nvidiaGPUs) confidential() (on, tools bool, err error) {
+	var state C.nvml_state
+	code := C.nvml_confidential(g.library, &state)
+	return state.on != 0, state.tools != 0, nvmlFault(int(code))
+}
+
+func (g *nvidiaGPUs) attest(device int, nonce [32]byte) (report, chain []byte, err error) {
+	asked, certificates := C.nvml_report{}, C.nvml_chain{}
+	for i, one := range nonce {
+		asked.nonce[i] = C.uchar(one)
+	}
+	code := C.nvml_attest(g.library, g.handles[device], &asked)
+	if code == 0 {
+		code = C.nvml_certificate(g.library, g.handles[device], &certificates)
+	}
+	if code != 0 {
+		return nil, nil, nvmlFault(int(code))
+	}
+	report = C.GoBytes(unsafe.Pointer(&asked.report), C.int(min(int(asked.size), len(asked.report))))
+	chain = C.GoBytes(unsafe.Pointer(&certificates.chain), C.int(min(int(certificates.size), len(certificates.chain))))
+	return report, bytes.TrimRight(chain, "\x00"), nil
 }
 
 func (g *nvidiaGPUs) close() {

@@ -298,3 +298,40 @@ func TestNVMLThatDoesNotTellWhoIsThere(t *testing.T) {
 		})
 	}
 }
+
+// Reports come whole, with the nonce that was asked for, from the GPU that was asked.
+func TestNVMLShowsWhatGPUsSign(t *testing.T) {
+	for name, test := range map[string]struct{ define, mode, second string }{
+		"on":            {define: "-DCONFIDENTIAL=1"},
+		"developers'":   {define: "-DCONFIDENTIAL=2", mode: "tools", second: "does not support it"},
+		"off":           {define: "-DCONFIDENTIAL=0", mode: "is off"},
+		"an old driver": {define: "-DPLAIN", mode: "too old", second: "too old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gpu, err := openNVML(driver(t, test.define))
+			if err != nil {
+				t.Fatal(err)
+			}
+			control := &GPUControl{gpu}
+			defer control.Close()
+			tools, err := control.Confidential()
+			if said := errorText(err) + map[bool]string{true: "tools"}[tools]; (said == "") != (test.mode == "") || !strings.Contains(said, test.mode) {
+				t.Errorf("its mode is %q", said)
+			}
+			report, chain, err := control.Attest(1, [32]byte{5, 31: 7})
+			if said := errorText(err); (said == "") != (test.second == "") || !strings.Contains(said, test.second) {
+				t.Errorf("got %v", err)
+			}
+			if err == nil && (len(report) != 0x2000 || report[0] != 1 || report[0x2000-32] != 5 || report[0x1fff] != 7 || string(chain) != "chain 1") {
+				t.Errorf("%d bytes, and the chain %q", len(report), chain)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

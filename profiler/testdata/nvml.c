@@ -1,6 +1,7 @@
 // A double of the NVIDIA driver's library, for the tests: GPU i uses i + 2
 // joules between two questions, and everything else it tells follows from i.
 #include <stdio.h>
+#include <string.h>
 
 static unsigned long long used[16];
 static unsigned int number(void *d) { return (unsigned long long *)d - used; }
@@ -99,6 +100,32 @@ int nvmlDeviceGetProcessUtilization(void *d, struct sample *list, unsigned int *
 	}
 	list[there - 2].at = since; // real drivers return old and absurd samples as well
 	list[there - 1].cores = 4000000;
+	return 0;
+}
+
+// The structures are spelled as in nvml.h, so that ours are compared with those.
+typedef struct { unsigned int environment; unsigned int ccFeature; unsigned int devToolsMode; } state;
+typedef struct {
+	unsigned int certChainSize; unsigned int attestationCertChainSize;
+	unsigned char certChain[0x1000]; unsigned char attestationCertChain[0x1400];
+} certificate;
+typedef struct {
+	unsigned int isCecAttestationReportPresent; unsigned int attestationReportSize; unsigned int cecAttestationReportSize;
+	unsigned char nonce[0x20]; unsigned char attestationReport[0x2000]; unsigned char cecAttestationReport[0x1000];
+} report;
+
+#ifndef CONFIDENTIAL
+#define CONFIDENTIAL 1
+#endif
+int nvmlSystemGetConfComputeState(state *s) { s->environment = 2; s->ccFeature = CONFIDENTIAL; s->devToolsMode = CONFIDENTIAL == 2; return 0; }
+int nvmlDeviceGetConfComputeGpuCertificate(void *d, certificate *c) {
+	c->attestationCertChainSize = sprintf((char *)c->attestationCertChain, "chain %u", number(d)) + 1;
+	return number(d) == 1 && CONFIDENTIAL == 2 ? 3 : 0;
+}
+int nvmlDeviceGetConfComputeGpuAttestationReport(void *d, report *r) {
+	r->attestationReportSize = sizeof r->attestationReport; // all that fits, which ends with the nonce
+	memcpy(r->attestationReport + sizeof r->attestationReport - sizeof r->nonce, r->nonce, sizeof r->nonce);
+	r->attestationReport[0] = number(d);
 	return 0;
 }
 #endif
