@@ -1,6 +1,6 @@
 // Package evidence reads what a confidential machine shows of itself, and checks it
-// without a network: a report that AMD's or Intel's processor signed, against roots
-// that are pinned here and at a time that the caller names.
+// without a network: a report that AMD's or Intel's processor signed, and those of its
+// GPUs by NVIDIA, against roots that are pinned here and at a time that the caller names.
 //
 // It is the one door to go-sev-guest and go-tdx-guest. Their word is what counts; what
 // is added here is a code for each refusal. Whether the owner of the data wants such a
@@ -54,6 +54,7 @@ type Evidence struct {
 	// Certificate is that of the key that signed an SEV-SNP report; a quote has its own.
 	Certificate []byte              `json:"certificate,omitempty"`
 	Collateral  map[string]Document `json:"collateral,omitempty"`
+	GPU         []GPU               `json:"gpu,omitempty"`
 }
 
 // Document is a piece of collateral as its issuer published it.
@@ -83,6 +84,9 @@ type Claims struct {
 	// Collateral is when the oldest document was issued; zero where there is none, and
 	// then nobody looked whether something was revoked.
 	Collateral time.Time
+	GPUs       []GPUClaims
+	// GPUDigest is [Evidence.Digest], which the guest may have asked to sign too.
+	GPUDigest []byte
 }
 
 // Firmware are the parts of AMD's firmware.
@@ -133,9 +137,12 @@ func (e *Evidence) check() error {
 		return Refuse("malformed_evidence", "report has %d bytes: 1 to %d", len(e.Report), MaxReport)
 	}
 	for name := range e.Collateral {
-		if !slices.Contains(Documents[e.TEE], name) {
-			return Refuse("malformed_evidence", "collateral.%s: of %s there are %v", name, e.TEE, Documents[e.TEE])
+		if known := slices.Concat(Documents[e.TEE], GPUDocuments); !slices.Contains(known, name) {
+			return Refuse("malformed_evidence", "collateral.%s: of %s there are %v", name, e.TEE, known)
 		}
+	}
+	if len(e.GPU) > mostGPUs {
+		return Refuse("malformed_evidence", "gpu has %d reports: at most %d", len(e.GPU), mostGPUs)
 	}
 	return nil
 }
@@ -168,8 +175,15 @@ func (e *Evidence) Verify(roots *Roots, now time.Time) (claims *Claims, err erro
 	if err := e.check(); err != nil {
 		return nil, err
 	}
+	verify := e.verifySNP
 	if e.TEE == TDX {
-		return e.verifyTDX(roots, now)
+		verify = e.verifyTDX
 	}
-	return e.verifySNP(roots, now)
+	if claims, err = verify(roots, now); err == nil {
+		err = e.verifyGPUs(roots, now, claims)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return claims, nil
 }

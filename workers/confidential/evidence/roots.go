@@ -1,8 +1,10 @@
 package evidence
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/x509"
-	_ "embed" // Intel's root
+	_ "embed" // the makers' roots
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -16,11 +18,16 @@ import (
 //go:embed intel_sgx_root.pem
 var intelRoot []byte
 
+// nvidiaRoot is NVIDIA's Device Identity CA, which signs for GPUs, as nvtrust has it.
+//
+//go:embed nvidia_device_root.pem
+var nvidiaRoot []byte
+
 // Roots are whom reports are believed from: AMD's keys by the line of the processor,
-// and Intel's root.
+// and the roots of Intel and NVIDIA.
 type Roots struct {
-	AMD   map[string][]*trust.AMDRootCerts
-	Intel *x509.CertPool
+	AMD           map[string][]*trust.AMDRootCerts
+	Intel, NVIDIA *x509.CertPool
 }
 
 // lines are AMD's processors whose reports can be read. Turin is not among them: its
@@ -29,7 +36,7 @@ var lines = map[string]string{"SEV-Milan": "Milan", "SEV-VLEK-Milan": "Milan", "
 
 // Pinned are the roots that this program holds; it asks nobody for others.
 func Pinned() (*Roots, error) {
-	roots := &Roots{AMD: map[string][]*trust.AMDRootCerts{}, Intel: x509.NewCertPool()}
+	roots := &Roots{AMD: map[string][]*trust.AMDRootCerts{}, Intel: x509.NewCertPool(), NVIDIA: x509.NewCertPool()}
 	for line, chains := range map[string][2][]byte{
 		"Milan": {trust.AskArkMilanVcekBytes, trust.AskArkMilanVlekBytes},
 		"Genoa": {trust.AskArkGenoaVcekBytes, trust.AskArkGenoaVlekBytes},
@@ -42,14 +49,15 @@ func Pinned() (*Roots, error) {
 		both.ProductCerts.Asvk = vlek.ProductCerts.Asvk
 		roots.AMD[line] = []*trust.AMDRootCerts{both}
 	}
-	if !roots.Intel.AppendCertsFromPEM(intelRoot) {
-		return nil, errors.New("the root of Intel cannot be read")
+	if !roots.Intel.AppendCertsFromPEM(intelRoot) || !roots.NVIDIA.AppendCertsFromPEM(nvidiaRoot) {
+		return nil, errors.New("the roots of Intel and NVIDIA cannot be read")
 	}
 	return roots, nil
 }
 
 // Try believes roots for tests too, as PEM: a Genoa's ASK and ARK, a root in Intel's form,
-// which has an elliptic curve, or both. What they vouch for proves nothing.
+// which has the elliptic curve P-256, one in NVIDIA's, of P-384, or several. What they vouch
+// for proves nothing.
 func (r *Roots) Try(chain []byte) error {
 	list, err := certificates(chain)
 	if err != nil || len(list) == 0 {
@@ -57,9 +65,12 @@ func (r *Roots) Try(chain []byte) error {
 	}
 	var amd []byte
 	for _, one := range list {
-		if one.PublicKeyAlgorithm == x509.ECDSA {
+		switch key, is := one.PublicKey.(*ecdsa.PublicKey); {
+		case is && key.Curve == elliptic.P384():
+			r.NVIDIA.AddCert(one)
+		case is:
 			r.Intel.AddCert(one)
-		} else {
+		default:
 			amd = append(amd, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Raw})...)
 		}
 	}
@@ -73,6 +84,9 @@ func (r *Roots) Try(chain []byte) error {
 
 // chained refuses a certificate that the roots do not vouch for at the time.
 func chained(certificate *x509.Certificate, options x509.VerifyOptions) error {
+	if options.Roots == nil { // else the system's would do
+		options.Roots = x509.NewCertPool()
+	}
 	_, err := certificate.Verify(options)
 	var invalid x509.CertificateInvalidError
 	switch {
@@ -86,9 +100,12 @@ func chained(certificate *x509.Certificate, options x509.VerifyOptions) error {
 
 // list reads a list of what the issuer revoked.
 func list(name string, raw []byte, issuer *x509.Certificate, now time.Time) (*x509.RevocationList, error) {
+	if block, _ := pem.Decode(raw); block != nil {
+		raw = block.Bytes
+	}
 	found, err := x509.ParseRevocationList(raw)
 	if err != nil {
-		return nil, Refuse("malformed_evidence", "collateral.%s: %v: it must be a list in DER", name, err)
+		return nil, Refuse("malformed_evidence", "collateral.%s: %v: it must be a list in DER or PEM", name, err)
 	}
 	if err := found.CheckSignatureFrom(issuer); err != nil {
 		return nil, Refuse("malformed_evidence", "collateral.%s is not signed by %q: %v", name, issuer.Subject.CommonName, err)

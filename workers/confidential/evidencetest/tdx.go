@@ -68,20 +68,30 @@ func NewIntelAt(t testing.TB, now time.Time) *Intel {
 
 func (m *Intel) certify(t testing.TB, name string, parent *x509.Certificate, keys [2]*ecdsa.PrivateKey, extensions ...pkix.Extension) *x509.Certificate {
 	t.Helper()
-	authority, key, by := len(extensions) == 0, keys[0], keys[1] // its own, and the issuer's
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(int64(len(name))), Subject: pkix.Name{CommonName: name, Organization: []string{"Intel Corporation"}},
-		NotBefore: m.now.AddDate(-1, 0, 0), NotAfter: m.now.AddDate(7, 0, 0), BasicConstraintsValid: true, IsCA: authority,
-		KeyUsage: x509.KeyUsageDigitalSignature, SignatureAlgorithm: x509.ECDSAWithSHA256, ExtraExtensions: extensions,
-		CRLDistributionPoints: []string{"https://certificates.trustedservices.intel.com/IntelSGXRootCA.der"}, SubjectKeyId: []byte(name),
+	return certify(t, named(m.now, pkix.Name{CommonName: name, Organization: []string{"Intel Corporation"}}), parent, keys, extensions...)
+}
+
+// named is the beginning of a certificate.
+func named(now time.Time, name pkix.Name) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(int64(len(name.CommonName))), Subject: name, SubjectKeyId: []byte(name.CommonName),
+		NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(7, 0, 0), BasicConstraintsValid: true,
+		CRLDistributionPoints: []string{"https://certificates.trustedservices.intel.com/IntelSGXRootCA.der"},
 	}
-	if authority {
+}
+
+// certify makes a certificate; one without extensions is an authority's. The keys are its
+// own and its issuer's.
+func certify(t testing.TB, template, parent *x509.Certificate, keys [2]*ecdsa.PrivateKey, extensions ...pkix.Extension) *x509.Certificate {
+	t.Helper()
+	template.IsCA, template.KeyUsage, template.ExtraExtensions = len(extensions) == 0, x509.KeyUsageDigitalSignature, extensions
+	if template.IsCA {
 		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	}
 	if parent == nil {
 		parent = template
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	raw, err := x509.CreateCertificate(rand.Reader, template, parent, keys[0].Public(), keys[1])
 	if err != nil {
 		t.Fatal(err)
 	}
