@@ -251,7 +251,7 @@ var mayImport = map[string][]string{
 	"cmd/tandem/internal/keyscmd":       {"clients/rest", "cmd/tandem/internal/term", "internal/problem", "internal/sealed", "web/certificate", "workers/confidential/broker", "workers/confidential/evidence", "workers/confidential/policy", "workers/confidential/release"},
 	"workers/confidential/broker":       {"internal/failpoint", "workers/confidential/evidence", "workers/confidential/policy", "workers/confidential/release"},
 	"workers/confidential/release":      {"workers/confidential/evidence"},
-	"workers/confidential/enclave":      {"internal/problem", "internal/protocol", "internal/sealed", "study/definition", "workers/agent/clock", "workers/agent/retry", "workers/confidential/broker", "workers/confidential/evidence", "workers/confidential/release"},
+	"workers/confidential/enclave":      {"profiler", "workers/confidential/policy", "internal/problem", "internal/protocol", "internal/sealed", "study/definition", "workers/agent/clock", "workers/agent/retry", "workers/confidential/broker", "workers/confidential/evidence", "workers/confidential/release"},
 	"cmd/tandem/internal/mcpcmd":        {"clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/studycmd", "cmd/tandem/internal/term", "docs", "internal/format", "internal/protocol", "study/space", "study/studyfile"},
 	"cmd/tandem/internal/poolcmd":       {"internal/protocol/crew", "clients/rest", "cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "internal/problem", "internal/protocol", "trial", "study/selector"},
 	"cmd/tandem/internal/profilecmd":    {"cmd/tandem/internal/show", "cmd/tandem/internal/term", "internal/format", "profiler", "trial", "workers/agent/process", "profiler/proc", "profiler/perf"},
@@ -377,7 +377,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":     {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":   {"inference_emu/emulator"},
 	"gorgonia.org":                      {"internal/nn"},
-	"github.com/spf13/pflag":            {"cmd/tandem/internal/term", "workers/launcher/kubernetes"}, // options of shapes are flags
+	"github.com/spf13/pflag":            {"workers/launcher/kubernetes"}, // options of shapes are flags
 	"k8s.io":                            {"e2e/cluster", "workers/launcher/kubernetes"},
 	"sigs.k8s.io":                       {"e2e/cluster", "workers/launcher/kubernetes"},
 	"gonum.org/v1/gonum":                {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes"},

@@ -200,6 +200,23 @@ func (s *siege) start(who string) {
 // processor answers at a socket as that of a machine.
 func processor(t testing.TB, socket string, sign func(data [64]byte) *evidence.Evidence) {
 	t.Helper()
+	answering(t, socket, 64, func(data []byte) any { return sign([64]byte(data)) })
+}
+
+// graphics answers at a socket as the GPUs of a machine, two at most.
+func graphics(t testing.TB, socket string, cards []*evidencetest.Card) {
+	t.Helper()
+	answering(t, socket, 64, func(nonces []byte) any {
+		list := []evidence.GPU{}
+		for i, card := range cards {
+			list = append(list, card.Shows(t, [32]byte(nonces[32*i:])))
+		}
+		return list
+	})
+}
+
+func answering(t testing.TB, socket string, size int, answer func(asked []byte) any) {
+	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -207,9 +224,9 @@ func processor(t testing.TB, socket string, sign func(data [64]byte) *evidence.E
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for from, err := listener.Accept(); err == nil; from, err = listener.Accept() {
-			var data [64]byte
-			if _, err := io.ReadFull(from, data[:]); err == nil {
-				_ = json.NewEncoder(from).Encode(sign(data))
+			asked := make([]byte, size)
+			if _, err := io.ReadFull(from, asked); err == nil {
+				_ = json.NewEncoder(from).Encode(answer(asked))
 			}
 			_ = from.Close()
 		}

@@ -20,8 +20,9 @@ import (
 
 const zero48 = "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
 
-// bothPolicy allows machines of both makers, with word of what was revoked.
-const bothPolicy = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "20d", "releases": {"per_hour": 500, "total": 500},
+// bothPolicy allows machines of both makers with GPUs of NVIDIA, with word of what was revoked.
+var bothPolicy = `{"version": 1, "gpu": {"required": true, "arch": ["hopper"], "rim": {"driver": ["550.*"], "vbios": ["96.*"], "measurements": {"9": ["09` + zero48[2:] + `"], "10": ["` + zero48 + `"]}}},
+	 "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "20d", "releases": {"per_hour": 500, "total": 500},
 	"tee": {"sev-snp": {"products": {"genoa": {"bootloader": 0, "tee": 0, "snp": 0, "microcode": 0}}, "measurement": ["` + zero48 + `"]},
 	"tdx": {"mrtd": ["` + zero48 + `"], "rtmr": {"0": ["any"], "1": ["` + zero48 + `"], "2": ["` + zero48 + `"]}}}}`
 
@@ -49,64 +50,42 @@ func (k *keeper) under(t *testing.T, s study, text string, roots []byte) {
 	k.policy = rules.ID()
 }
 
-// guest is a worker in a machine whose processor signs as the function does. It brings the
-// collateral of what that makes.
-func (k *keeper) guest(t *testing.T, name string, sign func(data [64]byte) *evidence.Evidence) *launch.Process {
-	t.Helper()
-	fake, err := inFake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := os.MkdirTemp("/dev/shm", "tandem-e2e-")
-	if err != nil {
-		t.Skip("there is no folder in memory")
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	processor(t, filepath.Join(folder, "processor"), sign)
-	line := slices.Concat([]string{"worker", "--probe", "never", "--scratch", filepath.Join(folder, "scratch"), "--drain", "5s", "--name", name, "--slots", "1", "--confidential", "auto",
-		"--broker", "http://" + k.listen, "--broker-token", filepath.Join(k.folder, "broker", "token"), "--policy", k.policy}, opened(t))
-	for document, one := range sign([64]byte{}).Collateral {
-		for flag, content := range map[string][]byte{"--collateral": one.Body, "--chain": one.Chain} {
-			if path := filepath.Join(folder, document+flag); len(content) > 0 {
-				line = append(line, flag, document+"="+path)
-				if err := os.WriteFile(path, content, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	worker, err := launch.Start(fake, append(k.at.environment(), "TANDEM_FAKE_ENCLAVE="+filepath.Join(folder, "processor")), line...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(worker.Kill)
-	return worker
-}
-
 // TestOnePolicyLetsMachinesOfBothMakersIn: a study trains on a machine of AMD's and on one of
-// Intel's by one policy. Another machine of Intel's, with other firmware, gets no key.
+// Intel's, both with GPUs, by one policy. Machines of Intel's with other firmware, and with a
+// GPU for developers' tools, get no key, and one without a GPU does not start.
 func TestOnePolicyLetsMachinesOfBothMakersIn(t *testing.T) {
 	t.Parallel()
 	s, at := newSealed(t, "both", "epochs, epochs: {min: 2, max: 2}, eta: 3", 6), newTap(t)
 	k := s.confidential(t, at, s.encrypted(t, at), "")
 	intel := evidencetest.NewIntelAt(t, time.Now())
-	k.under(t, s, bothPolicy, append(k.amd.Chain(), intel.Chain()...))
+	nvidia := evidencetest.NewNVIDIA(t, "GH100", time.Now())
+	k.under(t, s, bothPolicy, slices.Concat(k.amd.Chain(), intel.Chain(), nvidia.Chain()))
 	k.start(t)
+	start := func(name string, sign func(data [64]byte) *evidence.Evidence, cards ...*evidencetest.Card) *launch.Process {
+		return k.run(t, guest{name: name, sign: sign, cards: cards, slots: "1", collateral: nvidia.Collateral(t, time.Now().Add(-time.Hour), false)})
+	}
 	domain := func(domain evidencetest.Domain) func([64]byte) *evidence.Evidence {
 		return func(data [64]byte) *evidence.Evidence { return intel.TDX(t, domain, data) }
 	}
+	card, tools := nvidia.Card(t), nvidia.Card(t)
+	tools.DevTools = true
 	at.must("study", "create", s.file)
-	k.guest(t, "other", domain(evidencetest.Domain{MRTD: [48]byte{1}}))
-	until(t, "a refusal", func() bool {
-		waits := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")).Waits
-		return slices.ContainsFunc(waits, func(one protocol.Wait) bool {
-			return strings.Contains(one.Reason, "unknown_measurement: mrtd is 01")
+	blind := start("blind", domain(evidencetest.Domain{}))
+	start("other", domain(evidencetest.Domain{MRTD: [48]byte{1}}), card)
+	start("tools", domain(evidencetest.Domain{}), tools)
+	for _, reason := range []string{"unknown_measurement: mrtd is 01", "gpu_devtools: GPU 0"} {
+		until(t, reason, func() bool {
+			waits := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")).Waits
+			return slices.ContainsFunc(waits, func(one protocol.Wait) bool { return strings.Contains(one.Reason, reason) })
 		})
-	})
+	}
 	at.must("study", "pause", s.name)
-	k.guest(t, "intel", domain(evidencetest.Domain{}))
-	k.guest(t, "amd", func(data [64]byte) *evidence.Evidence { return k.amd.SNP(t, evidencetest.Guest{}, data) })
-	until(t, "three workers", func() bool { return len(read[[]protocol.Worker](t, at.must("workers", "--json"))) == 3 })
+	start("intel", domain(evidencetest.Domain{}), card)
+	start("amd", func(data [64]byte) *evidence.Evidence { return k.amd.SNP(t, evidencetest.Guest{}, data) }, nvidia.Card(t), nvidia.Card(t))
+	until(t, "four workers", func() bool { return len(read[[]protocol.Worker](t, at.must("workers", "--json"))) == 4 })
+	if !blind.Ended() || !strings.Contains(blind.Output(), "the policy requires GPUs that show reports, and there are none") {
+		t.Errorf("without a GPU a worker says\n%s", blind.Output())
+	}
 	at.must("study", "resume", s.name)
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
 	if p := found.Study.Progress; p.Trials[trial.Completed] != 6 || p.Trials[trial.Failed] > 0 {
@@ -115,14 +94,17 @@ func TestOnePolicyLetsMachinesOfBothMakersIn(t *testing.T) {
 	audit := cli(t, nil, "keys", "audit", "--data", filepath.Join(k.folder, "broker")).stdout
 	got := map[string]int{}
 	for _, line := range strings.Split(audit, "\n") {
-		for _, name := range []string{"amd", "intel", "other"} {
+		for _, name := range []string{"amd", "intel", "other", "tools", "blind"} {
 			if strings.Contains(line, " "+name+"-") {
 				got[name+map[bool]string{true: " released", false: " refused"}[strings.Contains(line, "TEST released")]]++
 			}
 		}
 	}
-	if got["amd released"] == 0 || got["intel released"] == 0 || got["amd released"]+got["intel released"] != 6 || got["other refused"] == 0 || got["other released"] > 0 {
+	if got["amd released"] == 0 || got["intel released"] == 0 || got["amd released"]+got["intel released"] != 6 || got["other refused"] == 0 || got["tools refused"] == 0 || len(got) != 4 {
 		t.Errorf("the broker's log is\n%s", audit)
+	}
+	if seen := "hopper, driver 550.90.07, VBIOS 96.00.9f.00.01"; strings.Count(audit, seen+"; "+seen) != got["amd released"] || strings.Count(audit, seen) < 6 {
+		t.Errorf("of GPUs the broker's log says\n%s", audit)
 	}
 	_, public, _ := strings.Cut(k.process.Output(), "its signatures: ")
 	public, _, _ = strings.Cut(public, "\n")

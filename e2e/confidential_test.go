@@ -140,8 +140,25 @@ func (k *keeper) start(t *testing.T, more ...string) {
 	})
 }
 
-// machine is a confidential machine with a worker. Its processor answers at a socket.
-func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, environment ...string) *launch.Process {
+// guest is a confidential machine in which a worker starts.
+type guest struct {
+	name string
+	// sign is its processor, which answers at a socket, and cards are its GPUs.
+	sign  func(data [64]byte) *evidence.Evidence
+	cards []*evidencetest.Card
+	// collateral is given to the worker besides what the processor's evidence has.
+	collateral  map[string]evidence.Document
+	slots       string
+	environment []string
+}
+
+// machine is one of AMD's, with as many slots as it likes.
+func (k *keeper) machine(t *testing.T, name string, like evidencetest.Guest, environment ...string) *launch.Process {
+	t.Helper()
+	return k.run(t, guest{name: name, sign: func(data [64]byte) *evidence.Evidence { return k.amd.SNP(t, like, data) }, slots: "auto", environment: environment})
+}
+
+func (k *keeper) run(t *testing.T, one guest) *launch.Process {
 	t.Helper()
 	fake, err := inFake()
 	if err != nil {
@@ -153,11 +170,23 @@ func (k *keeper) machine(t *testing.T, name string, guest evidencetest.Guest, en
 	}
 	k.scratches = append(k.scratches, folder)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	socket := filepath.Join(folder, "processor")
-	processor(t, socket, func(data [64]byte) *evidence.Evidence { return k.amd.SNP(t, guest, data) })
-	line := slices.Concat([]string{"worker", "--probe", "never", "--scratch", filepath.Join(folder, "scratch"), "--drain", "5s", "--name", name, "--confidential", "auto",
+	processor(t, filepath.Join(folder, "processor"), one.sign)
+	graphics(t, filepath.Join(folder, "gpus"), one.cards)
+	line := slices.Concat([]string{"worker", "--probe", "never", "--scratch", filepath.Join(folder, "scratch"), "--drain", "5s", "--name", one.name, "--slots", one.slots, "--confidential", "auto",
 		"--broker", "http://" + k.listen, "--broker-token", filepath.Join(k.folder, "broker", "token"), "--policy", k.policy}, opened(t))
-	worker, err := launch.Start(fake, slices.Concat(k.at.environment(), environment, []string{"TANDEM_FAKE_ENCLAVE=" + socket}), line...)
+	collateral := one.sign([64]byte{}).Collateral
+	maps.Copy(collateral, one.collateral)
+	for document, one := range collateral {
+		for flag, content := range map[string][]byte{"--collateral": one.Body, "--chain": one.Chain} {
+			if path := filepath.Join(folder, document+flag); len(content) > 0 {
+				line = append(line, flag, document+"="+path)
+				if err := os.WriteFile(path, content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	worker, err := launch.Start(fake, slices.Concat(k.at.environment(), one.environment, []string{"TANDEM_FAKE_ENCLAVE=" + filepath.Join(folder, "processor"), "TANDEM_FAKE_GPUS=" + filepath.Join(folder, "gpus")}), line...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,10 +489,16 @@ func TestTheDoctorOfConfidentialMachines(t *testing.T) {
 	}
 	socket, amd := filepath.Join(t.TempDir(), "processor"), evidencetest.NewAMDAt(t, "Genoa", time.Now())
 	processor(t, socket, func(data [64]byte) *evidence.Evidence { return amd.SNP(t, evidencetest.Guest{}, data) })
-	code, there := look(fake, "TANDEM_FAKE_ENCLAVE="+socket)
-	if len(here) != 4 || len(there) != 4 || there["confidential machine"] != "yes" {
+	graphics(t, socket+"-gpus", []*evidencetest.Card{evidencetest.NewNVIDIA(t, "GH100", time.Now()).Card(t)})
+	code, there := look(fake, "TANDEM_FAKE_ENCLAVE="+socket, "TANDEM_FAKE_GPUS="+socket+"-gpus")
+	if len(here) != 5 || len(there) != 5 || there["confidential machine"] != "yes" || there["confidential GPUs"] != "yes" {
 		t.Errorf("it looks at %v, and in a machine at %v", here, there)
 	}
+	if said := here["confidential GPUs"]; said != "yes" && !strings.Contains(said, "gpu.required refuses") { // nothing else needs them
+		t.Errorf("of GPUs it says %q", said)
+	}
+	delete(there, "confidential GPUs")
+	delete(here, "confidential GPUs")
 	delete(there, "confidential machine")
 	delete(here, "confidential machine")
 	whole := !slices.ContainsFunc(slices.Collect(maps.Values(there)), func(said string) bool { return said != "yes" })

@@ -1,9 +1,7 @@
 package tree
 
 import (
-	"bytes"
 	"errors"
-	"regexp"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
@@ -24,7 +22,7 @@ func ParseYAML(data []byte) (root *Node, faults []problem.Field, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, nil, yamlFault(data, err)
+		return nil, nil, yamlFault(err)
 	}
 	switch {
 	case len(file.Docs) > 1:
@@ -37,14 +35,8 @@ func ParseYAML(data []byte) (root *Node, faults []problem.Field, err error) {
 	return root, r.faults, err
 }
 
-// indent is a line that begins with a tab, perhaps after spaces.
-var indent = regexp.MustCompile(`(?m)^ *\t[ \t]*\S`)
-
 // yamlFault turns the parser's error into a fault with its line.
-func yamlFault(data []byte, err error) error {
-	if at := indent.FindIndex(data); at != nil {
-		return FileFault(1+bytes.Count(data[:at[0]], []byte("\n")), "is not YAML: the line begins with a tab; YAML indents with spaces")
-	}
+func yamlFault(err error) error {
 	var syntax interface {
 		error
 		GetToken() *token.Token

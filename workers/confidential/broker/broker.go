@@ -94,19 +94,21 @@ func (b *Broker) Public() ed25519.PublicKey { return b.signing.Public().(ed25519
 // Close ends the broker.
 func (b *Broker) Close() error { return b.log.file.Close() }
 
-// ServeHTTP answers the two requests of a machine. Both need the broker's token.
+// ServeHTTP answers the requests of a machine. All need the broker's token.
 func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	shown := sha256.Sum256([]byte(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
 	var answer any
 	var err error
 	switch path := r.Method + " " + r.URL.Path; {
-	case path != "POST /v1/challenges" && path != "POST /v1/releases":
-		refuse(w, http.StatusNotFound, "not_found", "there are POST /v1/challenges and POST /v1/releases")
+	case path != "GET /v1/policy" && path != "POST /v1/challenges" && path != "POST /v1/releases":
+		refuse(w, http.StatusNotFound, "not_found", "there are GET /v1/policy, POST /v1/challenges and POST /v1/releases")
 		return
 	case subtle.ConstantTimeCompare(shown[:], b.token[:]) != 1:
 		refuse(w, http.StatusUnauthorized, "worker_not_confidential", "show the token in the broker's folder: Authorization: Bearer ...")
 		return
+	case path == "GET /v1/policy":
+		answer = b.options.Policy
 	case path == "POST /v1/challenges":
 		var request release.Request
 		if err = read(w, r, &request); err == nil {
@@ -198,15 +200,22 @@ func (b *Broker) release(ctx context.Context, given Answer) (*Released, error) {
 	if err == nil {
 		err = failpoint.Here(failpoint.BrokerTaken)
 	}
-	data := attempt.Request.Data(given.Nonce, given.Key)
+	asked := attempt.Request.Data(given.Nonce, given.Key)
+	data := release.Bind(asked, given.Evidence.Digest())
 	public, invalid := hpke.MLKEM768X25519().NewPublicKey(given.Key)
 	if err == nil && invalid != nil {
 		err = evidence.Refuse("malformed_evidence", "key: %v", invalid)
 	}
+	var claims *evidence.Claims
 	if err == nil {
-		err = b.examine(ctx, attempt, given, data[:])
+		if claims, err = given.Evidence.Verify(b.options.Roots, b.options.Now()); err == nil {
+			err = release.Bound(asked, claims)
+		}
 	}
-	result, err := b.conclude(attempt, given, err)
+	if err == nil {
+		err = b.examine(ctx, attempt, given, claims, data[:])
+	}
+	result, err := b.conclude(attempt, given, claims, err)
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +229,8 @@ func (b *Broker) release(ctx context.Context, given Answer) (*Released, error) {
 	return &Released{Box: box, Result: result}, err
 }
 
-func (b *Broker) examine(ctx context.Context, attempt *release.Attempt, given Answer, data []byte) error {
-	now := b.options.Now()
-	claims, err := given.Evidence.Verify(b.options.Roots, now)
-	if err != nil {
-		return err
-	}
-	if err := b.options.Policy.Appraise(claims, data, now); err != nil {
+func (b *Broker) examine(ctx context.Context, attempt *release.Attempt, given Answer, claims *evidence.Claims, data []byte) error {
+	if err := b.options.Policy.Appraise(claims, data, b.options.Now()); err != nil {
 		return err
 	}
 	if err := b.options.Verifier.allow(ctx, Question{Nonce: data, Request: attempt.Request, Evidence: given.Evidence}); err != nil {
@@ -243,7 +247,7 @@ func (b *Broker) examine(ctx context.Context, attempt *release.Attempt, given An
 }
 
 // conclude writes the outcome down, with its signature; err is what was found wrong.
-func (b *Broker) conclude(attempt *release.Attempt, given Answer, err error) (string, error) {
+func (b *Broker) conclude(attempt *release.Attempt, given Answer, claims *evidence.Claims, err error) (string, error) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	now := b.options.Now()
@@ -258,6 +262,11 @@ func (b *Broker) conclude(attempt *release.Attempt, given Answer, err error) (st
 		refused = &evidence.Refusal{}
 	}
 	result := release.NewResult(attempt.Request, given.Nonce, refused.Code, refused.Detail, now)
+	if claims != nil {
+		for _, one := range claims.GPUs {
+			result.GPUs = append(result.GPUs, one.String())
+		}
+	}
 	sum := sha256.Sum256(given.Evidence.Report)
 	result.Evidence, result.Test = hex.EncodeToString(sum[:]), b.options.Test
 	if v := b.options.Verifier; v != nil && (refused.Code == "" || strings.HasPrefix(refused.Code, "verifier_")) {

@@ -48,11 +48,13 @@ type machine struct {
 	t          testing.TB
 	amd        *evidencetest.AMD
 	intel      *evidencetest.Intel
+	nvidia     *evidencetest.NVIDIA
 	tee        string // empty: sev-snp
 	url, token string
 	guest      evidencetest.Guest
 	domain     evidencetest.Domain
 	request    release.Request
+	cards      []*evidencetest.Card
 }
 
 // show has the machine's processor sign the data.
@@ -110,7 +112,13 @@ func (m *machine) ask() (made asked, code string, err error) {
 	}
 	public := made.private.PublicKey().Bytes()
 	made.data = m.request.Data(challenge.Nonce, public)
+	var shown evidence.Evidence
+	for i, card := range m.cards {
+		shown.GPU = append(shown.GPU, card.Shows(m.t, release.GPUNonce(made.data, i)))
+	}
+	made.data = release.Bind(made.data, shown.Digest())
 	made.answer = broker.Answer{Nonce: challenge.Nonce, Key: public, Evidence: m.show(made.data)}
+	made.answer.Evidence.GPU = shown.GPU
 	return made, "", nil
 }
 
@@ -140,19 +148,22 @@ func started(t *testing.T, folder string, clock *handclock.Clock, current func(c
 // startedWith is started with options of which some are left out.
 func startedWith(t *testing.T, options broker.Options) (*broker.Broker, *machine) {
 	t.Helper()
-	amd, intel := evidencetest.NewAMD(t, "Genoa"), evidencetest.NewIntel(t)
+	amd, intel, nvidia := evidencetest.NewAMD(t, "Genoa"), evidencetest.NewIntel(t), evidencetest.NewNVIDIA(t, "GH100", evidencetest.Now)
 	if options.Roots == nil {
 		options.Roots = amd.Roots()
-		options.Roots.Intel = intel.Roots().Intel
+		options.Roots.Intel, options.Roots.NVIDIA = intel.Roots().Intel, nvidia.Root()
 	}
-	options.Policy, options.Key, options.Build, options.Logger = parsed(t), []byte(key), "test", slog.New(slog.DiscardHandler)
+	if options.Policy == nil {
+		options.Policy = parsed(t)
+	}
+	options.Key, options.Build, options.Logger = []byte(key), "test", slog.New(slog.DiscardHandler)
 	one, err := broker.Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(one)
 	t.Cleanup(func() { server.Close(); _ = one.Close() })
-	return one, &machine{t: t, amd: amd, intel: intel, url: server.URL, token: token(t, options.Folder), request: release.Request{Worker: "w", Study: "s", Trial: 1, Lease: 1, Policy: parsed(t).ID()}}
+	return one, &machine{t: t, amd: amd, intel: intel, nvidia: nvidia, url: server.URL, token: token(t, options.Folder), request: release.Request{Worker: "w", Study: "s", Trial: 1, Lease: 1, Policy: options.Policy.ID()}}
 }
 
 func token(t testing.TB, folder string) string {

@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 	"github.com/tandem-tune/tandem/workers/confidential/broker"
 	"github.com/tandem-tune/tandem/workers/confidential/evidence"
+	"github.com/tandem-tune/tandem/workers/confidential/policy"
 	"github.com/tandem-tune/tandem/workers/confidential/release"
 )
 
@@ -53,10 +54,12 @@ type Options struct {
 type Enclave struct {
 	options Options
 	sign    device
+	gpus    graphics
 	tee     string
 	client  *http.Client
 
 	mutex sync.Mutex // of what follows
+	known *policy.Policy
 	// failed is why no key was released last; until then nobody asks again.
 	failed error
 	until  time.Time
@@ -64,7 +67,7 @@ type Enclave struct {
 }
 
 // Open finds out whether this machine can show what it is.
-func Open(options Options) (*Enclave, error) {
+func Open(ctx context.Context, options Options) (*Enclave, error) {
 	client, err := broker.Reach("--broker", options.Broker, options.Authorities)
 	if err != nil {
 		return nil, err
@@ -74,7 +77,8 @@ func Open(options Options) (*Enclave, error) {
 		return nil, err
 	}
 	options.Broker = strings.TrimSuffix(options.Broker, "/")
-	return &Enclave{options: options, sign: sign, tee: tee, client: client}, nil
+	made := &Enclave{options: options, sign: sign, gpus: GPUs, tee: tee, client: client}
+	return made, made.look(ctx)
 }
 
 // Claim is what the study server is told.
@@ -198,7 +202,7 @@ func (e *Enclave) Rest(ctx context.Context) {
 // attempt takes a new challenge.
 func (e *Enclave) exchange(ctx context.Context, request release.Request) (*sealed.Keys, string, error) {
 	var challenge broker.Challenge
-	if err := e.call(ctx, "/v1/challenges", request, &challenge); err != nil {
+	if err := e.call(ctx, http.MethodPost, "/v1/challenges", request, &challenge); err != nil {
 		return nil, "", err
 	}
 	own, err := hpke.MLKEM768X25519().GenerateKey()
@@ -207,6 +211,13 @@ func (e *Enclave) exchange(ctx context.Context, request release.Request) (*seale
 	}
 	public := own.PublicKey().Bytes()
 	data := request.Data(challenge.Nonce, public)
+	gpus, err := e.shown(ctx, func(number int) [32]byte { return release.GPUNonce(data, number) })
+	if none := (blind{}); errors.As(err, &none) { // if the policy requires them, the broker refuses
+		e.options.Logger.Warn("no GPU shows a report", "error", none)
+	} else if err != nil {
+		return nil, "", err
+	}
+	data = release.Bind(data, (&evidence.Evidence{GPU: gpus}).Digest())
 	report, certificates, err := e.sign(data)
 	if err != nil {
 		return nil, "", retry.Local{Err: fmt.Errorf("no report can be had: %w", err)}
@@ -215,8 +226,9 @@ func (e *Enclave) exchange(ctx context.Context, request release.Request) (*seale
 	if err != nil {
 		return nil, "", retry.Local{Err: err}
 	}
+	shown.GPU = gpus
 	var released broker.Released
-	if err := e.call(ctx, "/v1/releases", broker.Answer{Nonce: challenge.Nonce, Key: public, Evidence: *shown}, &released); err != nil {
+	if err := e.call(ctx, http.MethodPost, "/v1/releases", broker.Answer{Nonce: challenge.Nonce, Key: public, Evidence: *shown}, &released); err != nil {
 		return nil, "", err
 	}
 	identity, err := hpke.Open(own, hpke.HKDFSHA256(), hpke.AES256GCM(), data[:], released.Box)
@@ -235,12 +247,12 @@ func (e *Enclave) exchange(ctx context.Context, request release.Request) (*seale
 const maxAnswer = 64 << 10
 
 // call is one request. A refusal keeps the broker's code, and is not tried again.
-func (e *Enclave) call(ctx context.Context, path string, body, into any) error {
+func (e *Enclave) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return retry.Local{Err: err}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.options.Broker+path, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, method, e.options.Broker+path, bytes.NewReader(text))
 	if err != nil {
 		return retry.Local{Err: err}
 	}

@@ -45,10 +45,14 @@ type site struct {
 	// broken is what the next calls are answered with.
 	broken atomic.Int64
 	guest  evidencetest.Guest
+	shown  atomic.Int64 // how often GPUs were
+	blind  bool         // the GPUs are gone
 	asked  [][64]byte
 }
 
-func open(t *testing.T) *site {
+func open(t *testing.T) *site { return openWith(t, rules) }
+
+func openWith(t *testing.T, rules string) *site {
 	t.Helper()
 	found, err := policy.Parse([]byte(rules))
 	if err != nil {
@@ -59,7 +63,9 @@ func open(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	amd, folder := evidencetest.NewAMD(t, "Genoa"), t.TempDir()
-	keeper, err := broker.Open(broker.Options{Folder: folder, Policy: found, Key: []byte(key), Roots: amd.Roots(), Now: func() time.Time { return evidencetest.Now }, Logger: slog.New(slog.DiscardHandler)})
+	roots, nvidia := amd.Roots(), evidencetest.NewNVIDIA(t, "GB100", evidencetest.Now)
+	roots.NVIDIA = nvidia.Root()
+	keeper, err := broker.Open(broker.Options{Folder: folder, Policy: found, Key: []byte(key), Roots: roots, Now: func() time.Time { return evidencetest.Now }, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +82,19 @@ func open(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Enclave = &Enclave{options: Options{Broker: server.URL, Token: strings.TrimSpace(string(token)), Policy: found.ID(), Logger: slog.New(slog.DiscardHandler)}, tee: evidence.SNP, client: server.Client()}
+	s.Enclave = &Enclave{options: Options{Broker: server.URL, Token: strings.TrimSpace(string(token)), Policy: found.ID(), Logger: slog.New(slog.DiscardHandler)}, tee: evidence.SNP, client: server.Client(), known: found}
 	s.sign = func(data [64]byte) ([]byte, []byte, error) {
 		s.asked = append(s.asked, data)
 		made := amd.SNP(t, s.guest, data)
 		return made.Report, made.Certificate, nil
+	}
+	card := nvidia.Card(t)
+	s.gpus = func(nonce func(int) [32]byte) ([]evidence.GPU, error) {
+		s.shown.Add(1)
+		if s.blind {
+			return nil, errors.New("the driver is gone")
+		}
+		return []evidence.GPU{card.Shows(t, nonce(0))}, nil
 	}
 	s.lease = protocol.Lease{StudyID: "s1", Number: 3, LeaseEpoch: 2, Recipients: []string{recipient}, Confidential: &definition.Confidential{Policy: found.ID()}}
 	return s
@@ -104,6 +118,40 @@ func TestAKeyIsReleasedForEachLease(t *testing.T) {
 	s.broken.Store(2)
 	if _, _, err := s.Keys(t.Context(), "worker-1", s.lease, nil); err != nil {
 		t.Errorf("a broker that was away for a moment: %v", err)
+	}
+}
+
+var gpuRules = `{"gpu": {"required": true, "arch": ["blackwell"], "rim": {"driver": ["550.*"], "vbios": ["96.*"], "measurements": {"0": ["` + strings.Repeat("0", 96) + `"]}}}, ` + rules[1:]
+
+// GPUs are shown where the policy looks at them, and nowhere else. What is missing is said
+// at the start, and the broker refuses it.
+func TestGPUsAreShownWhereThePolicyLooks(t *testing.T) {
+	plain, s := open(t), openWith(t, gpuRules)
+	plain.known, s.known = nil, nil // the broker is asked
+	for want, one := range map[int64]*site{0: plain, 3: s} {
+		for range 2 {
+			if _, _, err := one.Keys(t.Context(), "worker-1", one.lease, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := one.look(t.Context()); err != nil || one.shown.Load() != want || one.calls.Load() != 5 {
+			t.Errorf("%v: GPUs were shown %d times, not %d, and the broker was asked %d times", err, one.shown.Load(), want, one.calls.Load())
+		}
+	}
+	s.blind = true
+	if err := s.look(t.Context()); err == nil || !strings.Contains(err.Error(), "the policy requires GPUs") || !strings.Contains(err.Error(), "the driver is gone") {
+		t.Errorf("at the start it says %v", err)
+	}
+	if _, _, err := s.Keys(t.Context(), "worker-1", s.lease, nil); Refused(err) != "gpu_missing" {
+		t.Errorf("without GPUs: %v", err)
+	}
+	s.known, s.options.Policy = nil, plain.options.Policy
+	if _, err := s.rules(t.Context()); Refused(err) != "policy_changed" {
+		t.Errorf("a broker with another policy: %v", err)
+	}
+	s.broken.Store(1)
+	if err := s.look(t.Context()); err != nil {
+		t.Errorf("a broker that is away at the start: %v", err)
 	}
 }
 
@@ -188,11 +236,11 @@ func TestOnlyItsOwnStudiesAreRun(t *testing.T) {
 
 func TestBrokersAreReachedInSecret(t *testing.T) {
 	for _, url := range []string{"", "keys.example.org", "http://keys.example.org:7172", "ftp://127.0.0.1", "https://keys.example.org?x=1"} {
-		if _, err := Open(Options{Broker: url, Root: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "--broker") {
+		if _, err := Open(t.Context(), Options{Broker: url, Root: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "--broker") {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
-	if _, err := Open(Options{Broker: "https://keys.example.org", Root: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "no report can be had") {
+	if _, err := Open(t.Context(), Options{Broker: "https://keys.example.org", Root: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "no report can be had") {
 		t.Errorf("without a device: %v", err)
 	}
 }

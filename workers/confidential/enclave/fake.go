@@ -4,6 +4,7 @@ package enclave
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 
@@ -17,15 +18,7 @@ func fake() (sign device, tee string) {
 		return nil, ""
 	}
 	ask := func(data [64]byte) (made evidence.Evidence, err error) {
-		to, err := net.Dial("unix", socket)
-		if err != nil {
-			return made, err
-		}
-		defer to.Close()
-		if _, err := to.Write(data[:]); err != nil {
-			return made, err
-		}
-		err = json.NewDecoder(to).Decode(&made)
+		err = asked(socket, data[:], &made)
 		return made, err
 	}
 	first, err := ask([64]byte{})
@@ -36,4 +29,32 @@ func fake() (sign device, tee string) {
 		made, err := ask(data)
 		return made.Report, made.Certificate, err
 	}, first.TEE
+}
+
+// fakeGPUs asks a test to sign as GPUs that do not exist, two at most.
+func fakeGPUs() graphics {
+	socket := os.Getenv("TANDEM_FAKE_GPUS")
+	if socket == "" {
+		return nil
+	}
+	return func(nonce func(int) [32]byte) (list []evidence.GPU, err error) {
+		first, second := nonce(0), nonce(1)
+		if err = asked(socket, append(first[:], second[:]...), &list); err == nil && len(list) == 0 {
+			err = errors.New("the test has no GPU")
+		}
+		return list, err
+	}
+}
+
+// asked sends the question to a test's socket and reads the answer.
+func asked(socket string, question []byte, into any) error {
+	to, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if _, err := to.Write(question); err != nil {
+		return err
+	}
+	return json.NewDecoder(to).Decode(into)
 }

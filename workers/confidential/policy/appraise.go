@@ -31,14 +31,22 @@ func (p *Policy) Appraise(claims *evidence.Claims, want []byte, now time.Time) e
 	default:
 		return evidence.Refuse("product_not_allowed", "the machine is a guest of %s, which the policy does not name", claims.TEE)
 	}
+	if err := p.fresh(claims.Collateral, evidence.Documents[claims.TEE], now); err != nil {
+		return err
+	}
+	return p.GPU.appraise(p, claims, now)
+}
+
+// fresh refuses collateral that is missing, or of another time than the policy takes.
+func (p *Policy) fresh(issued time.Time, documents []string, now time.Time) error {
 	age, limited := p.maxAge()
 	switch {
 	case !limited:
 		return nil
-	case claims.Collateral.IsZero():
-		return evidence.Refuse("collateral_stale", "the evidence has no collateral, so nobody knows what was revoked: add %v", evidence.Documents[claims.TEE])
-	case now.Sub(claims.Collateral) > age:
-		return evidence.Refuse("collateral_stale", "the collateral is of %s, and the policy takes none older than %s: fetch it anew", claims.Collateral.Format(time.DateOnly), p.CollateralMaxAge)
+	case issued.IsZero():
+		return evidence.Refuse("collateral_stale", "the evidence has no collateral, so nobody knows what was revoked: add %v", documents)
+	case now.Sub(issued) > age:
+		return evidence.Refuse("collateral_stale", "the collateral is of %s, and the policy takes none older than %s: fetch it anew", issued.Format(time.DateOnly), p.CollateralMaxAge)
 	}
 	return nil
 }
@@ -110,9 +118,13 @@ func measured(claims *evidence.Claims, name string, allowed []string) error {
 	if slices.Contains(allowed, claims.Measurements[name]) {
 		return nil
 	}
-	what := allowed[0]
+	return evidence.Refuse("unknown_measurement", "%s is %s, and the policy allows %s: update the policy or the machine", name, claims.Measurements[name], few(allowed))
+}
+
+// few names what is allowed in short.
+func few(allowed []string) string {
 	if len(allowed) > 1 {
-		what = fmt.Sprintf("%d others", len(allowed))
+		return fmt.Sprintf("%d others", len(allowed))
 	}
-	return evidence.Refuse("unknown_measurement", "%s is %s, and the policy allows %s: update the policy or the machine", name, claims.Measurements[name], what)
+	return allowed[0]
 }

@@ -53,7 +53,9 @@ func (p *Policy) Explain() (trusted, limits, warnings []string) {
 	}
 	limits = append(limits, fmt.Sprintf("A broker lets at most %d keys go in an hour, and %d in all.", p.Releases.PerHour, p.Releases.Total))
 	trusted = append(trusted, "Until "+p.Expires.Format(time.RFC3339)+".", "Who built the measured images, and AMD's or Intel's processor and firmware.")
-	return trusted, append(limits, "Who runs the host, the network or the study server is not trusted.", "GPUs are not looked at: one that is attached may read what it is given."), warnings
+	seen, unseen, warned := p.GPU.explain()
+	limits = append(limits, "Who runs the host, the network or the study server is not trusted.")
+	return append(seen, trusted...), append(limits, unseen...), append(warnings, warned...)
 }
 
 func among(list []string) string {
@@ -90,7 +92,9 @@ func Learned(claims *evidence.Claims, now time.Time) string {
 	var text strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	write("# learned, check it: what this machine runs may be wrong already")
-	write("version: 1\nexpires: %s\ncollateral_max_age: 30d\ntee:\n  %s:", now.UTC().AddDate(0, 3, 0).Format(time.RFC3339), claims.TEE)
+	write("version: 1\nexpires: %s\ncollateral_max_age: 30d", now.UTC().AddDate(0, 3, 0).Format(time.RFC3339))
+	learnedGPUs(claims, write)
+	write("tee:\n  %s:", claims.TEE)
 	if claims.Debug || claims.Migration {
 		write("    # the machine is refused: it was started for debugging or migration")
 	}

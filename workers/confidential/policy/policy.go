@@ -29,6 +29,7 @@ type Policy struct {
 	// may be unknown whether something was revoked.
 	CollateralMaxAge string    `json:"collateral_max_age"`
 	Expires          time.Time `json:"expires"`
+	GPU              *GPU      `json:"gpu,omitempty"`
 	Releases         Releases  `json:"releases"`
 	TEE              TEE       `json:"tee"`
 	Version          int       `json:"version"`

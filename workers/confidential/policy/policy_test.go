@@ -162,7 +162,7 @@ func TestFaultsNameFieldValueAndFix(t *testing.T) {
 		"{0: [any], 1":                     {"{1", "tee.tdx.rtmr.0 (line 10): is missing"},
 		"0: [any]":                         {"0: [any, any]", "tee.tdx.rtmr.0[1] (line 10): is there twice"},
 		"2: [":                             {"2: [any, ", "tee.tdx.rtmr.2 (line 10): has any and hashes"},
-		"tee:":                             {"gpu: {}\ntee:", "gpu (line 4): is not a field of a policy"},
+		"tee:":                             {"gpus: {}\ntee:", "gpus (line 4): is not a field of a policy"},
 		"tee:\n":                           {"collateral_max_age: none\ntee:\n", "tee.tdx (line 10): needs collateral_max_age in days"},
 		"  tdx":                            {"    allow: [fast]\n  tdx", "tee.sev-snp.allow[0] (line 8): must be one of: debug, migrate, smt (got fast)"},
 		rules:                              {"", "the policy has 0 bytes"},
@@ -230,6 +230,7 @@ func TestAPolicySaysWhatItTrusts(t *testing.T) {
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(rules))
 	f.Add(parsed(f, rules).Canonical())
+	f.Add([]byte(withGPUs))
 	f.Add([]byte("version: 1\nexpires: 2027-03-01T00:00:00Z\ncollateral_max_age: none\ntee: {sev-snp: {products: {milan: {bootloader: 1, tee: 0, snp: 2, microcode: 3}}, vmpl: [1, 0], allow: [smt], keys: [vlek], measurement: [" + zero48 + "]}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		found, err := policy.Parse(text)

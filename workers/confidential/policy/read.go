@@ -50,7 +50,7 @@ func Parse(data []byte) (*Policy, error) {
 	}
 	found := &Policy{}
 	d := &tree.Decoder{Faults: faults, Of: "a policy"}
-	if s, ok := d.Open("", root, "version", "expires", "collateral_max_age", "releases", "tee"); ok {
+	if s, ok := d.Open("", root, "version", "expires", "collateral_max_age", "releases", "gpu", "tee"); ok {
 		found.read(s)
 	}
 	if len(d.Faults) > 0 {
@@ -84,6 +84,9 @@ func (p *Policy) read(s tree.Section) {
 			part.Whole("per_hour", 1, 100_000, &p.Releases.PerHour)
 			part.Whole("total", 1, 10_000_000, &p.Releases.Total)
 		}
+	}
+	if n, at := s.Get("gpu"); n != nil {
+		p.GPU = readGPU(s, at, n)
 	}
 	n, at := s.Need("tee", "name the machines: sev-snp, tdx or both")
 	if n == nil {

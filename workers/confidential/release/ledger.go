@@ -7,6 +7,8 @@
 package release
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/binary"
 	"slices"
@@ -37,6 +39,40 @@ func (r Request) Data(nonce, key []byte) [64]byte {
 		sum.Write(part)
 	}
 	return [64]byte(sum.Sum(nil))
+}
+
+// GPUNonce is what a GPU has to sign, by its number: no report of another request, nor that
+// of another GPU, has it.
+func GPUNonce(data [64]byte, number int) [32]byte {
+	return sha256.Sum256(binary.BigEndian.AppendUint64(append([]byte("tandem-gpu-v1"), data[:]...), uint64(number)))
+}
+
+// Bind is what the processor has to sign where GPUs are shown: their digest is its second
+// half, so that they can be told to be others. Without GPUs it is the data.
+func Bind(data [64]byte, digest []byte) [64]byte {
+	if digest != nil {
+		copy(data[len(data)/2:], digest)
+	}
+	return data
+}
+
+// Bound refuses GPUs that are not those that the processor's report names, in their order,
+// or that signed for another request. Whether the report itself is of this one, a policy says.
+func Bound(data [64]byte, claims *evidence.Claims) error {
+	const half = len(data) / 2
+	want := Bind(data, claims.GPUDigest)
+	if len(claims.ReportData) != len(data) || !bytes.Equal(claims.ReportData[:half], data[:half]) {
+		return nil
+	}
+	for i, one := range claims.GPUs {
+		if nonce := GPUNonce(data, i); !bytes.Equal(one.Nonce, nonce[:]) {
+			return evidence.Refuse("gpu_not_bound", "the report of GPU %d was not made for this request, or for another GPU", i)
+		}
+	}
+	if !bytes.Equal(claims.ReportData[half:], want[half:]) {
+		return evidence.Refuse("gpu_not_bound", "the machine's report names other GPUs than are shown, or another order")
+	}
+	return nil
 }
 
 type place struct {

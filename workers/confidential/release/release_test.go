@@ -171,6 +171,13 @@ func TestWhatIsSignedNamesEverything(t *testing.T) {
 	if len(all) != 9 {
 		t.Errorf("%d of 9 differ", len(all))
 	}
+	data := one.Data([]byte("n"), []byte("k"))
+	if release.Bind(data, nil) != data || release.Bind(data, make([]byte, 32)) == data {
+		t.Error("GPUs are not bound, or none are")
+	}
+	if first := release.GPUNonce(data, 0); first == release.GPUNonce(data, 1) || first == release.GPUNonce(one.Data([]byte("m"), []byte("k")), 0) {
+		t.Error("two GPUs, or two requests, have one nonce")
+	}
 }
 
 func TestResultsAreSigned(t *testing.T) {

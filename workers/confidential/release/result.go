@@ -24,6 +24,8 @@ type Result struct {
 	Test     bool                 `json:"tandem.test,omitempty"` // by a root for tests: it proves nothing
 	// Asked is the site's own verifier that refused, or allowed the machine too.
 	Asked string `json:"tandem.asked,omitempty"`
+	// GPUs are those that the machine showed, as they say of themselves.
+	GPUs []string `json:"tandem.gpus,omitempty"`
 }
 
 // Verifier is who appraised.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ machines show. With --check-leases it asks the study server who holds a lease, a
 	flags.StringVar(&o.verifier, "verifier", "", "URL of your own verifier, which must allow a machine besides the policy")
 	flags.StringVar(&o.verifierKey, "verifier-key", "", "public key of its answers, ed25519:...")
 	flags.StringVar(&o.verifierCA, "verifier-ca", "", "PEM file of the authority of its certificate (default: those of the system)")
-	flags.StringVar(&o.testRoot, "test-root", "", "believe these roots of processors that do not exist, a Genoa's or Intel's: for trying it out, never with data")
+	flags.StringVar(&o.testRoot, "test-root", "", "believe these roots of processors that do not exist, a Genoa's, Intel's or NVIDIA's: for trying it out, never with data")
 	term.AddConnectionFlags(command, &o.server)
 	return command
 }
@@ -114,7 +115,7 @@ func (o *serveOptions) open(logger *slog.Logger) (*broker.Broker, *policy.Policy
 		if err = errors.Join(err, options.Roots.Try(chain)); err != nil {
 			return nil, nil, fmt.Errorf("--test-root %s: %w", o.testRoot, err)
 		}
-		logger.Warn("TEST: a root that is neither AMD's nor Intel's is believed, so every result is marked and proves nothing", "root", o.testRoot)
+		logger.Warn("TEST: a root that is none of the makers' is believed, so every result is marked and proves nothing", "root", o.testRoot)
 	}
 	if o.leases {
 		client, err := o.server.Open()
@@ -233,14 +234,14 @@ out is found, but for the last ones.`,
 			rows := [][]string{}
 			if _, _, err := broker.ReadLog(folder, public, func(line broker.Line, one release.Result) {
 				results = append(results, one)
-				rows = append(rows, []string{term.FormatTime(&line.Time, ""), one.Request.Worker, fmt.Sprintf("%s %d", one.Request.Study, one.Request.Trial), fmt.Sprint(one.Request.Lease), outcome(one), one.Evidence[:min(12, len(one.Evidence))]})
+				rows = append(rows, []string{term.FormatTime(&line.Time, ""), one.Request.Worker, fmt.Sprintf("%s %d", one.Request.Study, one.Request.Trial), fmt.Sprint(one.Request.Lease), outcome(one), one.Evidence[:min(12, len(one.Evidence))], strings.Join(one.GPUs, "; ")})
 			}); err != nil {
 				return err
 			}
 			if asJSON {
 				return term.WriteJSON(command.OutOrStdout(), results)
 			}
-			return term.Table(command.OutOrStdout(), []string{"TIME", "WORKER", "TRIAL", "LEASE", "KEY", "EVIDENCE"}, rows)
+			return term.Table(command.OutOrStdout(), []string{"TIME", "WORKER", "TRIAL", "LEASE", "KEY", "EVIDENCE", "GPUS"}, rows)
 		},
 	}
 	command.Flags().StringVar(&folder, "data", "", "folder of the broker")

@@ -93,7 +93,7 @@ func explainCommand() *cobra.Command {
 }
 
 func evidenceCommand() *cobra.Command {
-	var certificate string
+	var certificate, gpus string
 	var collateral, chains map[string]string
 	command := &cobra.Command{
 		Use:   "evidence REPORT",
@@ -101,7 +101,7 @@ func evidenceCommand() *cobra.Command {
 		Long: `Put a report, its certificate and collateral into one file. REPORT is what Linux
 hands out as outblob below /sys/kernel/config/tsm/report: a report of AMD SEV-SNP
 or a quote of Intel TDX. Collateral is amd_crl, or tcb_info, qe_identity, pck_crl
-and root_crl, as AMD and Intel publish them.`,
+and root_crl, as AMD and Intel publish them; gpu_root_crl and gpu_crl are NVIDIA's.`,
 		Example: `  tandem policy evidence outblob --certificate auxblob --collateral amd_crl=genoa.crl > machine.json
   tandem policy evidence quote --collateral tcb_info=tcb.json,qe_identity=qe.json,pck_crl=pck.der,root_crl=root.der --chain tcb_info=tcb.pem,qe_identity=tcb.pem,pck_crl=pck.pem > machine.json`,
 		Args: term.Arguments(1, "the file of a report"),
@@ -125,11 +125,14 @@ and root_crl, as AMD and Intel publish them.`,
 			for name, path := range collateral {
 				documents[name] = evidence.Document{Body: read(path), Chain: read(chains[name])}
 			}
-			one := read(certificate)
+			one, shown := read(certificate), read(gpus)
 			if err != nil {
 				return err
 			}
 			made, err := evidence.Pack(report, one, documents)
+			if err == nil {
+				made.GPU, err = collected(shown)
+			}
 			if err != nil {
 				return err
 			}
@@ -137,9 +140,27 @@ and root_crl, as AMD and Intel publish them.`,
 		},
 	}
 	command.Flags().StringVar(&certificate, "certificate", "", "file of the VCEK or VLEK, or Linux' auxblob; SEV-SNP only")
+	command.Flags().StringVar(&gpus, "gpus", "", "file of the machine's GPUs, which 'nvattest collect-evidence --device gpu --format json' of NVIDIA writes")
 	command.Flags().StringToStringVar(&collateral, "collateral", nil, "files of collateral, each NAME=FILE")
 	command.Flags().StringToStringVar(&chains, "chain", nil, "files of its signers' certificates as PEM, each NAME=FILE; TDX only")
 	return command
+}
+
+// collected are the GPUs of a file of NVIDIA's nvattest; none without a file.
+func collected(text []byte) (list []evidence.GPU, err error) {
+	var file struct {
+		Evidences []struct{ Evidence, Certificate []byte }
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, &file); err != nil || len(file.Evidences) == 0 {
+		return nil, term.Misuse("--gpus: it has no evidences (%v): 'nvattest collect-evidence --device gpu --format json' writes such a file", err)
+	}
+	for _, one := range file.Evidences {
+		list = append(list, evidence.GPU{Report: one.Evidence, Chain: one.Certificate})
+	}
+	return list, nil
 }
 
 // claimed reads evidence and checks its signatures at the time.

@@ -2,6 +2,7 @@ package policycmd
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -47,6 +48,15 @@ func TestMachinesAreCheckedOnTheCommandLine(t *testing.T) {
 	write("tdx.json", []byte(do(0, "evidence quote", "tdx")))
 	write("learned.yaml", []byte(do(0, "from-evidence milan.json"+at, "learned, check it")))
 	write("tdx.yaml", []byte(do(0, "from-evidence tdx.json"+at, "rtmr")))
+	gpu := evidencetest.RecordedGPU()
+	text, _ := json.Marshal(map[string]any{"result_code": 0, "evidences": []any{map[string]any{"arch": "HOPPER", "evidence": gpu.Report, "certificate": gpu.Chain}}})
+	write("gpus", text)
+	write("gpu.json", []byte(do(0, "evidence report --certificate vcek --gpus gpus", "\"gpu\":[{")))
+	write("gpu.yaml", []byte(strings.NewReplacer("[smt]", "[smt, debug]", "30d", "none").Replace(do(0, "from-evidence gpu.json"+at, "driver: [550.90.07]"))))
+	do(0, "verify gpu.yaml gpu.json"+at, "Allowed: the report matches policy")
+	do(1, "verify gpu.yaml milan.json"+at, "refused: gpu_missing")
+	do(0, "explain gpu.yaml", "GPUs of NVIDIA, hopper")
+	do(2, "evidence report --certificate vcek --gpus report", "nvattest")
 	do(1, "verify learned.yaml milan.json"+at, "refused: debug_guest")
 	do(1, "verify tdx.yaml tdx.json"+at, "refused: collateral_stale")
 	do(1, "verify tdx.yaml milan.json"+at, "refused: product_not_allowed")

@@ -1,7 +1,6 @@
 package poolcmd
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -44,21 +43,29 @@ bounded. "admin" is the quota of the administrators' own studies.`,
   tandem quota set carol --preempt`,
 		Args:              term.Arguments(1, "the name of a user"),
 		ValidArgsFunction: completeUser(&flags.Server),
-		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkQuota(quota, hours, gibibytes); err != nil {
 				return err
 			}
 			quota.GPUSecondsADay, quota.DatasetBytes = 3600*hours, int64(gibibytes*(1<<30))
-			view, err := client.SetQuota(ctx, args[0], quota)
+			client, err := flags.Server.Open()
 			if err != nil {
 				return err
+			}
+			view, err := client.SetQuota(command.Context(), args[0], quota)
+			if err != nil {
+				return err
+			}
+			if flags.JSON {
+				return term.WriteJSON(command.OutOrStdout(), view)
 			}
 			said := fmt.Sprintf("User %s: %s\n", format.Plain(view.User), shownQuota(view.Quota))
 			if view.UserAbsent {
 				said += absentUser(view.User)
 			}
-			return term.SayAnswer(out, flags.JSON, view, "%s", said)
-		}),
+			_, err = fmt.Fprint(command.OutOrStdout(), said)
+			return err
+		},
 	}
 	command.Flags().IntVar(&quota.Trials, "trials", 0, "trials at once; 0: no bound")
 	command.Flags().IntVar(&quota.GPUs, "gpus", 0, "GPUs at once; 0: no bound")

@@ -96,9 +96,6 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if len(def.Command) == 0 {
 		return term.Misuse("%s has no command to run: give one, or drive the study from Python with ask and tell", path)
 	}
-	if missing := studycmd.MissingFile(def); missing != "" {
-		return term.Misuse("%s: %s", path, missing)
-	}
 	f.server.Logger = term.NewLogger(command.ErrOrStderr(), slog.LevelWarn)
 	if f.verbose {
 		f.server.Logger = term.NewLogger(command.ErrOrStderr(), slog.LevelDebug)
@@ -126,7 +123,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	}
 	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.Data)
 	if !f.keepServing {
-		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: %s serve --data %s\n", here.server.URL(), view.ID, os.Args[0], f.server.Data)
+		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: tandem serve --data %s\n", here.server.URL(), view.ID, f.server.Data)
 		return nil
 	}
 	fmt.Fprintf(notes, "Web page: %s\n", page)
@@ -196,7 +193,7 @@ func (f *runFlags) work(ctx context.Context, here *local, view protocol.StudyVie
 	if view.Definition.Sandbox == protocol.StrictSandbox {
 		options.Sandbox = workercmd.SandboxMode(sandbox.Strict) // says at once what is missing for it
 	}
-	made, err := options.Agent(client, f.server.Logger)
+	made, err := options.Agent(ctx, client, f.server.Logger)
 	if err != nil {
 		return view, err
 	}
@@ -263,7 +260,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 		}
 		differ := differing(found, def)
 		if !found.Status.Over() && len(differ) == 0 {
-			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials, found.Progress.Retried))
+			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials))
 			if found.Status == protocol.StudyPaused {
 				return client.ResumeStudy(ctx, found.ID)
 			}

@@ -117,7 +117,10 @@ func (s subject) annotate(command *cobra.Command, flags *term.Flags, amendment t
 	if err != nil {
 		return err
 	}
-	return term.PrintAnswer(command.OutOrStdout(), flags.JSON, now, show)
+	if flags.JSON {
+		return term.WriteJSON(command.OutOrStdout(), now)
+	}
+	return show(command.OutOrStdout(), now)
 }
 
 // amend asks the server for that.

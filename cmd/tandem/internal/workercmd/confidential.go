@@ -2,6 +2,7 @@ package workercmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,7 +56,7 @@ const most = 1 << 20
 
 // open makes the agent one of a confidential machine, if the flags say so, or says why it
 // cannot be.
-func (c *confidential) open(made *agent.Options, o *Options, logger *slog.Logger) error {
+func (c *confidential) open(ctx context.Context, made *agent.Options, o *Options, logger *slog.Logger) error {
 	switch {
 	case (c.mode == "" || c.mode == "off") && c.broker+c.tokenFile+c.ca+c.policy == "":
 		return nil
@@ -101,7 +102,7 @@ func (c *confidential) open(made *agent.Options, o *Options, logger *slog.Logger
 		}
 		options.Collateral[name] = one
 	}
-	if made.Enclave, err = enclave.Open(options); err != nil {
+	if made.Enclave, err = enclave.Open(ctx, options); err != nil {
 		return fmt.Errorf("--confidential auto: %w", err)
 	}
 	// What a script does to the machine, and its models, would tell of its data.
@@ -123,6 +124,28 @@ func confidentialCapability(root string) profiler.Capability {
 		one.Reason = "what they say was not checked here, but by 'tandem policy': " + err.Error()
 	} else {
 		one.Detail += fmt.Sprintf(": %s firmware %v, %v", claims.Product, claims.TCB, claims.Measurements)
+	}
+	return one
+}
+
+// gpuCapability says which GPUs can show what they are.
+func gpuCapability() profiler.Capability {
+	one := profiler.Capability{Name: "confidential GPUs"}
+	list, err := enclave.GPUs(func(int) (none [32]byte) { return none })
+	roots, failed := evidence.Pinned()
+	if err = errors.Join(err, failed); err != nil {
+		one.Reason, one.Remedy = err.Error(), "a policy with gpu.required refuses this machine, others do not: docs/confidential.md"
+		return one
+	}
+	one.Available = true
+	for i, gpu := range list {
+		said := "its report is not believed here"
+		if claims, _, err := gpu.Verify(roots, time.Now()); err != nil {
+			one.Reason = err.Error()
+		} else {
+			said = claims.String()
+		}
+		one.Detail += fmt.Sprintf("GPU %d: %s, developers' tools %v. ", i, said, gpu.DevTools)
 	}
 	return one
 }
@@ -163,7 +186,7 @@ func printConfidential(command *cobra.Command, asJSON bool) error {
 		needed("strict sandbox", "all layers are there", lacks, "'tandem doctor' says of each layer how it can be had"),
 	}
 	missing := missingOf(found)
-	if err := term.PrintAnswer(command.OutOrStdout(), asJSON, found, printEach); err != nil || missing == 0 {
+	if err := term.PrintAnswer(command.OutOrStdout(), asJSON, append(found, gpuCapability()), printEach); err != nil || missing == 0 {
 		return err
 	}
 	return fmt.Errorf("%d of %d are missing: 'tandem worker --confidential auto' does not start here", missing, len(found))

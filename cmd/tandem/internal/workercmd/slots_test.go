@@ -37,7 +37,7 @@ func TestSlotsFlag(t *testing.T) {
 				t.Errorf("%v: got %d, %v", test.given, options.Slots, err)
 			}
 		}
-		if made, err := options.Agent(nil, nil); err != nil || made.Elastic != (options.Slots == 0) || made.Slots != int(options.Slots) {
+		if made, err := options.Agent(t.Context(), nil, nil); err != nil || made.Elastic != (options.Slots == 0) || made.Slots != int(options.Slots) {
 			t.Errorf("%v: the agent gets %d slots, elastic %v", test.given, made.Slots, made.Elastic)
 		}
 	}

@@ -121,7 +121,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made, err := options.Agent(client, logger)
+			made, err := options.Agent(command.Context(), client, logger)
 			if err != nil {
 				return err
 			}
@@ -267,7 +267,7 @@ func AddFlags(command *cobra.Command, options *Options) {
 }
 
 // Agent is what the flags say, for the agent.
-func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options, error) {
+func (o Options) Agent(ctx context.Context, client *rest.Client, logger *slog.Logger) (agent.Options, error) {
 	secrets, err := process.ReadSecrets(o.secrets)
 	if err != nil {
 		return agent.Options{}, term.Misuse("%w", err)
@@ -307,7 +307,7 @@ func (o Options) Agent(client *rest.Client, logger *slog.Logger) (agent.Options,
 	if !o.noModels {
 		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
 	}
-	return made, o.inside.open(&made, &o, logger)
+	return made, o.inside.open(ctx, &made, &o, logger)
 }
 
 // ownEnvironment is the folder of programs of the Python environment that holds this
