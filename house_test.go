@@ -377,7 +377,7 @@ var doors = map[string][]string{
 	"github.com/sethvargo/go-retry":     {"workers/agent/retry"},
 	"github.com/yalue/onnxruntime_go":   {"inference_emu/emulator"},
 	"gorgonia.org":                      {"internal/nn"},
-	"github.com/spf13/pflag":            {"workers/launcher/kubernetes"}, // options of shapes are flags
+	"github.com/spf13/pflag":            {"cmd/tandem/internal/term", "workers/launcher/kubernetes"}, // options of shapes are flags
 	"k8s.io":                            {"e2e/cluster", "workers/launcher/kubernetes"},
 	"sigs.k8s.io":                       {"e2e/cluster", "workers/launcher/kubernetes"},
 	"gonum.org/v1/gonum":                {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes"},

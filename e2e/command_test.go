@@ -236,3 +236,33 @@ print(study.status, len(study.trials), trial.value < 2.0, names)
 		t.Errorf("%v: %s", err, output)
 	}
 }
+
+// TestAPlanDoubtsWhatIsNotThere: a misspelt script, which surely does not run here, and an
+// earlier study that the server does not have.
+func TestAPlanDoubtsWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "study.yaml")
+	const text = "name: doubtful\ncommand: [python3, trian.py]\nobjective: {metric: loss, direction: minimize}\nspace: {x: {type: float, low: 0, high: 1}}\nsearch: {warm_start: {studies: [first-sweep]}}\n"
+	for name, content := range map[string]string{file: text, filepath.Join(folder, "train.py"): ""} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const misspelt = "the command's file trian.py is not in "
+	if plan := cli(t, nil, "study", "plan", file); plan.code != 0 || !strings.Contains(plan.stderr, "Warning: "+misspelt) || !strings.Contains(plan.stderr, "Warning: search.warm_start.studies[0] ") {
+		t.Errorf("without a server: exit code %d, %s", plan.code, plan.stderr)
+	}
+	if run := cli(t, nil, "run", file, "--data", filepath.Join(folder, "data")); run.code != 2 || !strings.Contains(run.stderr, misspelt+folder+"; did you mean train.py?") {
+		t.Errorf("it runs: exit code %d, %s", run.code, run.stderr)
+	}
+	at := newSite(t)
+	if plan := at.cli("study", "plan", file); plan.code != 2 || !strings.Contains(plan.stderr, "search.warm_start.studies[0] (first-sweep on http://"+at.listen) {
+		t.Errorf("with a server: exit code %d, %s", plan.code, plan.stderr)
+	}
+	first := newStudy(t, "first-sweep", nineEpochs, "0.1", 1)
+	at.must("study", "create", first.file)
+	if plan := at.cli("study", "plan", file); plan.code != 0 || strings.Contains(plan.stderr, "first-sweep") {
+		t.Errorf("with the earlier study: exit code %d, %s", plan.code, plan.stderr)
+	}
+}

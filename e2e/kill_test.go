@@ -155,6 +155,27 @@ func TestWorkerIsKilled(t *testing.T) {
 	}
 }
 
+// TestAKilledWorkersSuccessorReplacesIt: the server hears at once that the one before is
+// dead, which would be shown as silent for a day.
+func TestAKilledWorkersSuccessorReplacesIt(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "replaced", nineEpochs, "0.2", 1)
+	at, scratch := newSite(t, "--lease-seconds", "3600"), t.TempDir()
+	killed := at.worker("--name", "box", "--scratch", scratch)
+	at.must("study", "create", s.file)
+	until(t, "two trained epochs", func() bool { return len(s.entries("trained")) >= 2 })
+	killed.Kill()
+	second := at.worker("--name", "box", "--scratch", scratch)
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	workers := read[[]protocol.Worker](t, at.must("workers", "--json"))
+	if found.Study.Status != protocol.StudyCompleted || len(workers) != 1 {
+		t.Errorf("the study is %s, the workers are %+v\n%s", found.Study.Status, workers, second.Output())
+	}
+	if tr := at.books(s.name).Trials[0]; tr.Losses != 1 || tr.Failures != 0 {
+		t.Errorf("the trial has %d losses and %d failures", tr.Losses, tr.Failures)
+	}
+}
+
 func TestRunIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "run-killed", threeRungs, "0.05", 12)

@@ -158,6 +158,38 @@ func TestABadNetworkCostsNothing(t *testing.T) {
 	}
 }
 
+// TestARestartOfAnyLengthCostsNoScript leaves no server there for two leases: the scripts
+// finish their epochs, wait with their reports, and go on when it is back.
+func TestARestartOfAnyLengthCostsNoScript(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "long-restart", nineEpochs, "0.2", 3)
+	at := newSite(t, "--lease-seconds", "5", "--heartbeat-seconds", "1")
+	worker := at.worker("--slots", "2")
+	at.must("study", "create", s.file)
+	until(t, "four acknowledged epochs", func() bool { return len(s.entries("acknowledged")) >= 4 })
+	at.server.Kill()
+	time.Sleep(10 * time.Second)
+	before := s.entries("trained")
+	at.start()
+	found := read[result](t, at.must("study", "watch", s.name, "--json"))
+	books := at.books(s.name)
+	checkBooks(t, s, books)
+	checkTrainedOnce(t, s)
+	if found.Study.Status != protocol.StudyCompleted || found.Study.Progress.Epochs != 27 {
+		t.Errorf("the study is %s after %d epochs\n%s", found.Study.Status, found.Study.Progress.Epochs, worker.Output())
+	}
+	for _, tr := range books.Trials {
+		if tr.Losses != 0 || tr.Failures != 0 {
+			t.Errorf("trial %d has %d losses and %d failures: %s", tr.Number, tr.Losses, tr.Failures, tr.Reason)
+		}
+	}
+	for _, e := range s.entries("trained")[len(before):] {
+		if e.number == before[len(before)-1].number && e.pid != before[len(before)-1].pid {
+			t.Errorf("trial %d was started again", e.number)
+		}
+	}
+}
+
 // TestAServerThatSleptBlamesNobody stops the server for two leases. The worker
 // has to end its scripts, since it cannot know; but no trial is lost.
 func TestAServerThatSleptBlamesNobody(t *testing.T) {

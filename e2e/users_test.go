@@ -264,6 +264,9 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	if strings.Contains(list, strings.Split(alice, "_")[3]) {
 		t.Error("the log has a secret")
 	}
+	if none := at.must("audit", "list", "--data", at.data, "--since", "2999-01-01"); none != "No line of the log is of that time.\n" {
+		t.Errorf("of a time to come: %q", none)
+	}
 	if none := at.must("audit", "list", "--data", at.data, "--since", "2999-01-01", "--json"); none != "" {
 		t.Errorf("from the future there is\n%s", none)
 	}

@@ -41,6 +41,9 @@ func FromEnvironment(ctx context.Context) (*Trial, error) {
 	return trial, nil
 }
 
+// away is how long the worker may take to answer what its server must know: the server may be away.
+const away = 365 * 24 * time.Hour
+
 // worker is the socket of the worker that started this process. It measures seconds
 // and joules itself.
 type worker struct {
@@ -50,14 +53,14 @@ type worker struct {
 
 func (w *worker) report(ctx context.Context, epoch int, metrics map[string]number, _ time.Duration) (directive, error) {
 	var answer directive
-	err := w.post(ctx, call{doing: fmt.Sprintf("report epoch %d", epoch), path: "/v1/report", document: map[string]any{"epoch": epoch, "metrics": metrics}}, &answer)
+	err := w.post(ctx, call{doing: fmt.Sprintf("report epoch %d", epoch), path: "/v1/report", document: map[string]any{"epoch": epoch, "metrics": metrics}, wait: away}, &answer)
 	return answer, err
 }
 
 func (w *worker) publish(ctx context.Context, epoch int) error {
 	// The worker answers when it has a copy or, if no other epoch follows, when the upload
 	// is committed.
-	return w.post(ctx, call{doing: fmt.Sprintf("keep checkpoint %d", epoch), path: "/v1/checkpoint?wait=false", document: map[string]any{"epoch": epoch}, wait: time.Hour}, nil)
+	return w.post(ctx, call{doing: fmt.Sprintf("keep checkpoint %d", epoch), path: "/v1/checkpoint?wait=false", document: map[string]any{"epoch": epoch}, wait: away}, nil)
 }
 
 func (w *worker) directive(ctx context.Context) (directive, error) {

@@ -77,7 +77,7 @@ func (c *caller) ended(ctx context.Context, last error) error {
 	case errors.Is(ctx.Err(), context.Canceled), !problem.Is(last, problem.Unavailable):
 		return ctx.Err()
 	default:
-		return problem.New(problem.Unavailable, "%w: %v", ctx.Err(), last)
+		return problem.New(problem.Unavailable, "%w: %w", ctx.Err(), last)
 	}
 }
 

@@ -2,7 +2,9 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -23,7 +25,12 @@ func (c PoolCalls) Heartbeat(ctx context.Context, worker string, beat protocol.H
 	if beat.Leases == nil {
 		beat.Leases = []protocol.HeldLease{}
 	}
-	return exchange[protocol.HeartbeatReply](ctx, c.caller, path("workers", worker, "heartbeat"), beat)
+	reply, err := exchange[protocol.HeartbeatReply](ctx, c.caller, path("workers", worker, "heartbeat"), beat)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		// No server is there to give a trial away, and one that starts renews all leases.
+		err = protocol.Kept{Refusal: err}
+	}
+	return reply, err
 }
 
 // Workers returns the workers the server knows.

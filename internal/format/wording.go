@@ -111,12 +111,16 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// States says how many trials are in each state, leaving out empty ones.
-func States(trials map[trial.State]int) string {
+// States says how many trials are in each state, leaving out empty ones, and of how many
+// that failed there is another try.
+func States(trials map[trial.State]int, retried int) string {
 	var parts []string
 	for _, state := range trial.States() {
 		if n := trials[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+			if state == trial.Failed && retried > 0 {
+				parts[len(parts)-1] += fmt.Sprintf(" (%d retried)", retried)
+			}
 		}
 	}
 	if len(parts) == 0 {

@@ -33,8 +33,8 @@ const (
 	LeasesKept   = "kept"
 )
 
-// Kept is the refusal of a heartbeat that has renewed the worker's leases all the
-// same: the server lacks something, and knows who asks.
+// Kept is the refusal of a heartbeat of a worker whose leases last all the same: the
+// server lacks something and knows who asks, or there is none that could give them away.
 type Kept struct{ Refusal error }
 
 // Error returns the refusal's text.

@@ -306,6 +306,7 @@ type Progress struct {
 	// Repeats is how many trials train one of these configurations again; they
 	// are not among the created.
 	Repeats int `json:"repeats,omitempty" doc:"trials that train one of the best configurations again"`
+	Retried int `json:"retried,omitempty" doc:"failed trials that were tried again as others"`
 	// Enqueued is how many configurations wait in front of what the search proposes.
 	Enqueued int `json:"enqueued,omitempty" doc:"configurations that were enqueued and not started yet"`
 	// Epochs is how many epochs were trained, DataPasses the same weighted by

@@ -350,18 +350,10 @@ func notNumber(at token, seconds bool) error {
 
 // Meant is the fix for a name that is none of the known ones.
 func Meant(name string, known []string) string {
-	const longest, most = 64, 16
-	best, fewest := "", 3
-	for _, one := range known {
-		if len(name) <= longest && len(one) <= longest {
-			if typos := problem.Typos(strings.ToLower(name), strings.ToLower(one)); typos < fewest {
-				best, fewest = one, typos
-			}
-		}
+	if meant := problem.Meant(name, known); meant != "" {
+		return "did you mean " + meant + "?"
 	}
-	if best != "" {
-		return "did you mean " + best + "?"
-	}
+	const most = 16
 	more := ""
 	if len(known) > most {
 		known, more = known[:most], ", ..."

@@ -76,6 +76,9 @@ func estimatesAmong(trials []*trial.Trial, objectives []definition.Objective) []
 
 // Infeasible says that no trial keeps to the constraints.
 func Infeasible(nearest int, by trial.Float) string {
+	if math.IsInf(float64(by), 1) {
+		return "no trial is known to keep to the constraints: in each result something was no number"
+	}
 	return fmt.Sprintf("no trial keeps to the constraints: trial %d comes nearest, with a violation of %.4g", nearest, float64(by))
 }
 

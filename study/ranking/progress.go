@@ -41,6 +41,9 @@ func (r Progress) Show() protocol.Progress {
 	}
 	for _, t := range trials {
 		p.Trials[t.State]++
+		if t.RetryOf != nil {
+			p.Retried++
+		}
 		p.Epochs += t.Epochs
 		p.DataPasses += spending.DataPasses(r.Ladder, t)
 		p.TrialSeconds += float64(t.Seconds)

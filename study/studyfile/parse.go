@@ -47,6 +47,7 @@ func Parse(data []byte, format Format) (definition.Definition, error) {
 	d := &tree.Decoder{Faults: faults}
 	def := readStudy(d, root)
 	if len(d.Faults) > 0 {
+		tree.Suggest(d.Faults)
 		return definition.Definition{}, inOrder(d.Faults)
 	}
 	return def, nil

@@ -348,3 +348,41 @@ func TestHooks(t *testing.T) {
 		}
 	}
 }
+
+// A word that is none of the possible ones is told with the one that was meant.
+func TestAMisspeltWordIsToldTheRightOne(t *testing.T) {
+	t.Parallel()
+	const whole = "name: s\nobjective: {metric: loss, direction: minimize}\nspace: {x: {type: float, low: 0, high: 1}, k: {values: [a, b], kind: model}}\nsearch: {method: bohb, promotion: none, learning: one_rung}\nbudget: {policy: multi, epochs: {min: 1, max: 9}, growth: linear}\nsystem: {objective: seconds, cpu_threads: {values: [1, 2]}}\n"
+	for _, one := range []struct{ right, wrong, says string }{
+		{"direction: minimize", "direction: min", "; did you mean minimize?"}, {"direction: minimize", "direction: max", "; did you mean maximize?"},
+		{"method: bohb", "method: bhob", "; did you mean bohb?"}, {"method: bohb", "method: hyperband", "Hyperband is method: random"},
+		{"promotion: none", "promotion: async", "; did you mean asynchronous?"}, {"learning: one_rung", "learning: one-rung", "; did you mean one_rung?"},
+		{"growth: linear", "growth: liner", "; did you mean linear?"}, {"policy: multi", "policy: multy", "; did you mean multi?"},
+		{"type: float", "type: flaot", "; did you mean float?"}, {"kind: model", "kind: modle", "; did you mean model?"}, {"objective: seconds", "objective: second", "; did you mean seconds?"},
+	} {
+		_, err := studyfile.Parse([]byte(strings.Replace(whole, one.right, one.wrong, 1)), studyfile.YAML)
+		if err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%s: %v", one.wrong, err)
+		}
+	}
+	if _, err := studyfile.Parse([]byte(strings.Replace(whole, "method: bohb", "method: anything", 1)), studyfile.YAML); err == nil || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("what is far from all of them: %v", err)
+	}
+	if _, err := studyfile.Parse([]byte(whole), studyfile.YAML); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATabIsNamed(t *testing.T) {
+	t.Parallel()
+	for text, line := range map[string]int{
+		"name: s\nobjective:\n\tmetric: loss\n\tdirection: minimize\n":  3,
+		"name: s\nobjective:\n  metric: loss\n \tdirection: minimize\n": 4,
+		"name: s\nspace:\n  x:\n\t\ttype: float\n":                      4,
+	} {
+		_, err := studyfile.Parse([]byte(text), studyfile.YAML)
+		if want := fmt.Sprintf("(line %d): is not YAML: the line begins with a tab; YAML indents with spaces", line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, not %s", text, err, want)
+		}
+	}
+}

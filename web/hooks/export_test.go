@@ -4,5 +4,5 @@ import "net/netip"
 
 // MayReach decides on an address with the networks that are allowed.
 func MayReach(address string, encrypted bool, allowed ...netip.Prefix) error {
-	return (&Service{options: Options{Allowed: allowed}}).mayReach(address, encrypted)
+	return (&Service{options: Options{Allowed: allowed}}).mayReach(netip.MustParseAddrPort(address).Addr(), encrypted)
 }

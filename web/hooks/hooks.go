@@ -226,6 +226,8 @@ func (s *Service) faults(ask hook.HookRequest, admin bool) []problem.Field {
 		address, err := url.Parse(ask.URL)
 		if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" || address.User != nil || len(ask.URL) > 2048 {
 			wrong("url", nil, "must be https://HOST/PATH without a user, at most 2,048 bytes; http only for addresses that the server's operator allowed")
+		} else if err := s.never(address); err != nil {
+			wrong("url", nil, "is never told: "+err.Error())
 		}
 	case hook.Email:
 		if fault := s.options.Mail.fault(ask.Address); fault != "" {

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/memory"
 	"github.com/tandem-tune/tandem/study/access"
@@ -392,6 +393,30 @@ func TestWhichAddressesAreReached(t *testing.T) {
 	}
 	if err := hooks.MayReach("[::ffff:10.1.2.3]:80", false, netip.MustParsePrefix("10.1.2.0/24")); err != nil {
 		t.Error(err)
+	}
+}
+
+// What would never be told is refused when it is made, not when it should be told.
+func TestAHookThatIsNeverToldIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	service, _ := h.serve() // it may reach 127.0.0.0/8
+	strict, err := hooks.New(t.Context(), hooks.Options{Now: h.now, Store: memory.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for to, want := range map[string][2]bool{ // whether the strict one takes it, and the other
+		"https://example.org/hook": {true, true}, "https://93.184.215.14/": {true, true}, "http://example.org/hook": {false, true}, "http://93.184.215.14/": {false, false},
+		"https://127.0.0.1:8080/": {false, true}, "http://127.0.0.1/": {false, true}, "http://localhost:9/": {false, true}, "https://LocalHost./": {false, true},
+		"https://10.1.2.3/": {false, false}, "https://[::1]/": {false, false}, "https://169.254.169.254/latest": {false, false},
+	} {
+		for at, one := range []*hooks.Service{strict, service} {
+			_, err := one.Create(t.Context(), hook.HookRequest{Hook: definition.Hook{Name: fmt.Sprintf("h%d", at)}, Kind: hook.Slack, URL: to})
+			if told := problem.Is(err, problem.Invalid) && strings.Contains(err.Error(), "url: is never told: "); (err == nil) != want[at] || told == want[at] {
+				t.Errorf("%s, %d: %v", to, at, err)
+			}
+			_ = one.Delete(t.Context(), fmt.Sprintf("h%d", at))
+		}
 	}
 }
 

@@ -90,7 +90,11 @@ func (s *Service) post(ctx context.Context, to entry, id string, body []byte) (s
 		request.Header.Set("webhook-signature", Sign(to.Secret, id, at, body))
 	}
 	dialer := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		return s.mayReach(address, request.URL.Scheme == "https")
+		parsed, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return s.mayReach(parsed.Addr(), request.URL.Scheme == "https")
 	}}
 	client := http.Client{
 		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostAnswer},
@@ -124,14 +128,31 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("::/96"),
 }
 
+// never says why nothing can be told at the URL, as far as that is known before a name is
+// looked up.
+func (s *Service) never(to *url.URL) error {
+	encrypted, host := to.Scheme == "https", to.Hostname()
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		return s.mayReach(ip, encrypted)
+	case strings.EqualFold(strings.TrimSuffix(host, "."), "localhost"):
+		if s.mayReach(netip.IPv6Loopback(), encrypted) == nil {
+			return nil
+		}
+		return s.mayReach(netip.AddrFrom4([4]byte{127, 0, 0, 1}), encrypted)
+	case !encrypted && len(s.options.Allowed) == 0:
+		return errPlain
+	}
+	return nil
+}
+
+var errPlain = problem.New(problem.Forbidden, "http is only for addresses that the server's operator allowed: use https")
+
 // mayReach decides on the address that a connection is about to be made to, whatever name
 // it came from.
-func (s *Service) mayReach(address string, encrypted bool) error {
-	parsed, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	ip := parsed.Addr().Unmap().WithZone("")
+func (s *Service) mayReach(ip netip.Addr, encrypted bool) error {
+	ip = ip.Unmap().WithZone("")
 	for _, network := range s.options.Allowed {
 		if network.Contains(ip) {
 			return nil
@@ -145,7 +166,7 @@ func (s *Service) mayReach(address string, encrypted bool) error {
 		return problem.New(problem.Forbidden, "its address is not a public one, and the server's operator has not allowed it: tandem serve --allow-hook-address NETWORK")
 	}
 	if !encrypted {
-		return problem.New(problem.Forbidden, "http is only for addresses that the server's operator allowed: use https")
+		return errPlain
 	}
 	return nil
 }

@@ -6,10 +6,10 @@
 // server's word, and the package knows neither studies nor searches.
 //
 // Its one invariant: a command never outlives its lease. When the lease is
-// lost, or when no heartbeat was answered for so long that the server may give
-// the trial to another worker, the whole process group is killed first. What was
-// reported before is still told when the server is back, for it to refuse if it
-// has given the trial away.
+// lost, or when nothing was heard for so long that the server may give the trial
+// to another worker, the whole process group is killed first. (A refused connection
+// is heard: no server is there.) What was reported before is still told when the
+// server is back, for it to refuse if it has given the trial away.
 package agent
 
 import (
@@ -141,7 +141,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.sprints = knob.NewAccount(a.options.Sprint, clock.Now())
 	defer a.controls.Close()
 	a.pool.Host = process.Host{Controls: a.controls, Sandbox: a.sandbox, StopGrace: a.options.StopGrace, NextWait: a.options.NextWait, Logger: a.options.Logger}
-	if a.workspace, err = workspace.Open(a.options.Scratch, a.controls.Restore, a.options.Logger); err != nil {
+	if a.workspace, err = workspace.Open(a.options.Scratch, a.id, a.controls.Restore, a.options.Logger); err != nil {
 		return err
 	}
 	a.controls.Journal(a.workspace.Journal())
@@ -176,7 +176,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.alive = alive
 	a.staying.Begin()
-	a.deliverInherited(a.workspace.Inherited)
+	a.deliverInherited()
 	var background sync.WaitGroup
 	background.Go(func() { a.beat(alive) })
 	background.Go(func() { a.watch(alive) })

@@ -85,10 +85,20 @@ func (a *Agent) deliver(ctx context.Context, l workspace.Letter) (told int, err 
 	})
 }
 
-// deliverInherited tells what agents that were killed had not told. Their trials
-// are lost: the server need not wait until their leases are over.
-func (a *Agent) deliverInherited(letters []workspace.Letter) {
-	for _, l := range letters {
+// deliverInherited tells what agents that were killed had not told, and that they are
+// gone. Their trials are lost: the server need not wait until their leases are over.
+func (a *Agent) deliverInherited() {
+	for _, id := range a.workspace.Dead {
+		a.deliveries.Go(func() {
+			err := retry.Do(a.alive, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
+				return a.options.Server.Unregister(ctx, id)
+			})
+			if err == nil {
+				a.options.Logger.Info("told the server that a worker was killed", "worker", id)
+			}
+		})
+	}
+	for _, l := range a.workspace.Inherited {
 		l.End = protocol.FinishRequest{Outcome: protocol.Vanished, Reason: fmt.Sprintf("its worker was killed, as the next one on %s found", a.options.Name)}
 		a.deliverLater(l)
 	}

@@ -71,15 +71,17 @@ func TestWhatIsLeftOfALostLeaseIsDropped(t *testing.T) {
 }
 
 // TestTheNextAgentTellsWhatAKilledOneHadToTell: the reports that had not been
-// answered, and that their trial is lost.
+// answered, that their trial is lost, and that it is gone.
 func TestTheNextAgentTellsWhatAKilledOneHadToTell(t *testing.T) {
 	s, scratch := newServer(), t.TempDir()
 	trial := s.add(script(t), nil, 5)
-	s.change(func() { trial.queued, trial.holder, trial.lease.LeaseEpoch = false, "the killed worker", 1 })
+	s.change(func() {
+		trial.queued, trial.holder, trial.lease.LeaseEpoch, s.workers["killed-worker"] = false, "killed-worker", 1, 1
+	})
 	trial.lease.Budget.Epochs = 5
 	agenttest.AbandonedOutbox(t, scratch, protocol.HeldLease{Trial: trial.lease.Trial, LeaseEpoch: 1}, []int{1, 2, 3, 4}, []int{1, 2})
 	work(t, s, agent.Options{Scratch: scratch})
-	s.await(t, "the lease is ended", func() bool { return len(trial.finishes) == 1 })
+	s.await(t, "the lease is ended, and the killed worker unknown", func() bool { return len(trial.finishes) == 1 && s.workers["killed-worker"] == 0 })
 	if got := fmt.Sprint(trial.epochs()); got != "[3 4]" || trial.outcomes() != "vanished" || !strings.Contains(trial.reason(), "killed") {
 		t.Errorf("told %s, and %s: %s", got, trial.outcomes(), trial.reason())
 	}

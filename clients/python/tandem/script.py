@@ -20,9 +20,6 @@ from .trial import Trial
 
 _started: dict[str, Trial] = {}
 
-_LONG = 86400.0
-"""Seconds. The worker answers when it has handed in the run's end, however long the server is away."""
-
 _ONLY_OF_SOME = ("TANDEM_SECONDS", "TANDEM_JOULES")
 """The variables that not every run has."""
 
@@ -139,7 +136,10 @@ def _from_worker(path: str) -> Trial:
 
 
 class SocketLink:
-    """The way to the worker that started this process. It measures an epoch's seconds and joules itself."""
+    """The way to the worker that started this process. It measures an epoch's seconds and joules itself.
+
+    Calls without a timeout last as long as the server is away: the worker ends the script where that makes no sense.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -155,18 +155,18 @@ class SocketLink:
         document: dict[str, Any] = {"epoch": outcome.epoch, "metrics": values.encode_all(outcome.metrics)}
         if outcome.system and self._knows_begin:
             document["system"] = dict(outcome.system)
-        request = Request("POST", "/v1/report", f"report epoch {outcome.epoch}", Body.json(document))
+        request = Request("POST", "/v1/report", f"report epoch {outcome.epoch}", Body.json(document), timeout=None)
         return Directive.of(self._transport.send(request))
 
     def publish(self, epoch: int) -> None:
         # The worker answers when it has a copy, or, if no other epoch follows, when the upload is committed.
         body, what = Body.json({"epoch": epoch}), f"keep checkpoint {epoch}"
-        self._transport.send(Request("POST", "/v1/checkpoint?wait=false", what, body, timeout=3600.0))
+        self._transport.send(Request("POST", "/v1/checkpoint?wait=false", what, body, timeout=None))
 
     def save_model(self, content: bytes) -> None:
         body = Body("application/octet-stream", len(content), lambda: content)
         try:
-            self._transport.send(Request("PUT", "/v1/model", "hand over the model", body, timeout=600.0))
+            self._transport.send(Request("PUT", "/v1/model", "hand over the model", body, timeout=None))
         except NotFoundError:
             print("tandem: this worker is too old to look at models: nothing is emulated", file=sys.stderr)
 
@@ -174,7 +174,7 @@ class SocketLink:
         body = Body("application/octet-stream", len(content), lambda: content)
         path = "/v1/artifacts/" + urllib.parse.quote(name, safe="")
         try:
-            self._transport.send(Request("PUT", path, f"keep the artifact {name}", body, timeout=600.0))
+            self._transport.send(Request("PUT", path, f"keep the artifact {name}", body, timeout=None))
         except NotFoundError:
             print("tandem: this worker is too old to keep artifacts", file=sys.stderr)
 
@@ -183,7 +183,7 @@ class SocketLink:
 
     def next(self) -> Optional[dict[str, str]]:
         """End this run, and wait for the variables of another one; None if there is none for this process."""
-        request = Request("POST", "/v1/next", "ask for the next trial", Body.json({}), timeout=_LONG, patience=0.0)
+        request = Request("POST", "/v1/next", "ask for the next trial", Body.json({}), timeout=None, patience=0.0)
         try:
             document = self._transport.send(request)
         except (NotFoundError, ConflictError, LeaseLost, UnavailableError):

@@ -62,8 +62,8 @@ class Request:
     what: str
     """What is being done, to start an error message with."""
     body: Optional[Body] = None
-    timeout: float = 30.0
-    """Seconds without an answer after which an attempt has failed."""
+    timeout: Optional[float] = 30.0
+    """Seconds without an answer after which an attempt has failed; None: it waits as long as the other side lives."""
     patience: Optional[float] = None
     """Seconds to keep trying; the transport's own when None."""
     read: Callable[[http.client.HTTPResponse], Any] = field(default=read_json)

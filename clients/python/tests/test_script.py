@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from conftest import StartAgent
@@ -36,6 +38,26 @@ def test_epochs_runs_to_the_budget_and_report_knows_the_epoch(start_agent: Start
     assert [r["epoch"] for r in agent.reports] == [1, 2, 3]
     assert agent.reports[1]["metrics"] == {"accuracy": 0.2, "loss": 1.0}
     assert trial.directive.action == "finish"
+
+
+def test_a_report_waits_for_a_server_that_is_away(start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hasty(socket.socket):
+        def settimeout(self, value: Optional[float]) -> None:
+            super().settimeout(value if value is None else value / 100)
+
+    monkeypatch.setattr(socket, "socket", Hasty)
+    agent = start_agent()
+    answer = agent.answer
+    asked: list[int] = []
+
+    def late(epoch: int) -> dict[str, Any]:
+        asked.append(epoch)
+        time.sleep(1)
+        return answer(epoch)
+
+    monkeypatch.setattr(agent, "answer", late)
+    tandem.current_trial().report(accuracy=0.5)
+    assert len(asked) == 1, "the script did not wait for its answer"
 
 
 def test_a_misspelt_metric_is_told_at_the_first_report(

@@ -1,7 +1,7 @@
 package tree
 
 import (
-	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -10,17 +10,26 @@ import (
 // suggest ends a message about an unknown name with the known one that was
 // probably meant, or with all that are known.
 func suggest(name string, known []string) string {
-	best, fewest := "", 1+len(name)/4 // a typo in three letters is still a typo, two are another word
-	for _, candidate := range known {
-		if len(name) > len(candidate)+fewest {
-			continue
-		}
-		if d := problem.Typos(strings.ToLower(name), candidate); d <= fewest && (best == "" || d < fewest) {
-			best, fewest = candidate, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %s?", best)
+	if meant := problem.Meant(name, known); meant != "" {
+		return "did you mean " + meant + "?"
 	}
 	return "it has " + strings.Join(known, ", ")
+}
+
+var (
+	aside = regexp.MustCompile(`^must be (one of )?| \([^)]*\)|, not .*|[:;].*`)
+	words = regexp.MustCompile(`^[a-z0-9_-]+(, [a-z0-9_-]+)+$`)
+)
+
+// Suggest adds to each fault of a text that is none of several words the one that was
+// probably meant.
+func Suggest(faults []problem.Field) {
+	for i, fault := range faults {
+		list := strings.ReplaceAll(aside.ReplaceAllString(fault.Message, ""), " or ", ", ")
+		if given, text := fault.Value.(string); text && words.MatchString(list) {
+			if meant := problem.Meant(given, strings.Split(list, ", ")); meant != "" {
+				faults[i].Message += "; did you mean " + meant + "?"
+			}
+		}
+	}
 }

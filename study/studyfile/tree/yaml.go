@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"bytes"
 	"errors"
+	"regexp"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
@@ -22,7 +24,7 @@ func ParseYAML(data []byte) (root *Node, faults []problem.Field, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, nil, yamlFault(err)
+		return nil, nil, yamlFault(data, err)
 	}
 	switch {
 	case len(file.Docs) > 1:
@@ -35,8 +37,14 @@ func ParseYAML(data []byte) (root *Node, faults []problem.Field, err error) {
 	return root, r.faults, err
 }
 
+// indent is a line that begins with a tab, perhaps after spaces.
+var indent = regexp.MustCompile(`(?m)^ *\t[ \t]*\S`)
+
 // yamlFault turns the parser's error into a fault with its line.
-func yamlFault(err error) error {
+func yamlFault(data []byte, err error) error {
+	if at := indent.FindIndex(data); at != nil {
+		return FileFault(1+bytes.Count(data[:at[0]], []byte("\n")), "is not YAML: the line begins with a tab; YAML indents with spaces")
+	}
 	var syntax interface {
 		error
 		GetToken() *token.Token

@@ -2,7 +2,7 @@
 import { address, referenceOf, studyPath } from "./api.js";
 import { copyButton } from "./copy.js";
 import { byId, fillFacts, make } from "./dom.js";
-import { budget, bytes, duration, energy, measured, parameter, sentence } from "./format.js";
+import { budget, bytes, duration, energy, infeasible, measured, parameter, sentence } from "./format.js";
 import { margin } from "./repeats.js";
 import * as snippets from "./snippets.js";
 
@@ -44,7 +44,7 @@ export class Answer {
       make("a", { href: studyPath(referenceOf(this.study), `/trials/${best.number}`) }, `Trial ${best.number}`),
       ` · ${best.metric} `, make("strong", {}, measured(best.value) + margin(best.repeated)), ...further,
       best.repeated?.results > 1 ? make("span", { class: "tag", title: `trials ${best.repeated.trials.join(", ")}: the same parameters with other seeds; ± is the standard error of the mean` }, `mean of ${best.repeated.results}`) : null,
-      best.violation ? make("span", { class: "tag", title: "by how much it misses the constraints, in parts of their bounds" }, `infeasible by ${measured(best.violation)}`) : null,
+      best.violation ? make("span", { class: "tag", title: "by how much it misses the constraints, in parts of their bounds" }, infeasible(best.violation)) : null,
       best.estimated ? make("span", { class: "tag", title: "joules that are an estimate went into the value" }, "estimate") : null,
       make("span", { class: full ? "tag good" : "tag" }, full ? "full budget" : budget(best.budget, true)));
   }

@@ -165,14 +165,16 @@ export function fairRange(values) {
 }
 
 /**
- * The range of a chart of progress: the better part of the values, since the
- * first and the worst would press all that matters into one line.
+ * The range of a chart of progress. What is worse than the better half by more than
+ * three times its span is left out: that would press all that matters into one line.
  */
 export function goodRange(values, direction, target) {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
   if (sorted.length < 20) return fairRange(values.concat(target ?? []));
   const middle = sorted[Math.floor(sorted.length / 2)];
-  const good = sorted.filter((value) => (direction === "maximize" ? value >= middle : value <= middle)).concat(target ?? []);
+  if (middle === (direction === "maximize" ? sorted.at(-1) : sorted[0])) return fairRange(values.concat(target ?? []));
+  const worst = direction === "maximize" ? middle - 3 * (sorted.at(-1) - middle) : middle + 3 * (middle - sorted[0]);
+  const good = sorted.filter((value) => (direction === "maximize" ? value >= worst : value <= worst)).concat(target ?? []);
   const [low, high] = [Math.min(...good), Math.max(...good)];
   const margin = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
   const range = [low - margin, high + margin];

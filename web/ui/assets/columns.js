@@ -1,7 +1,7 @@
 // The leaderboard's columns: what each shows, and what the server sorts by.
 import { keyHint, keyTag, keyText } from "./confidential.js";
 import { badge, make, rungMark, tagWords } from "./dom.js";
-import { budget, count, duration, energy, joules, measured, nothing, parameter } from "./format.js";
+import { budget, count, duration, energy, joules, measured, missed, nothing, parameter } from "./format.js";
 import { referenceOf, studyPath } from "./api.js";
 import { margin } from "./repeats.js";
 import { estimatedBy, label, newest, violation } from "./trials.js";
@@ -38,7 +38,7 @@ export function columns(study, pick) {
     })),
     ...((study.definition.constraints ?? []).length === 0 ? [] : [{
       id: "violation", title: "Violation", numeric: true, help: "by how much it misses the constraints, in parts of their bounds",
-      text: (trial) => (newest(trial) ? (violation(trial) > 0 ? measured(violation(trial)) : "none") : nothing),
+      text: (trial) => (newest(trial) ? (violation(trial) > 0 ? missed(violation(trial)) : "none") : nothing),
     }]),
     {
       id: "rung", title: "Rung", first: "desc", help: "the rung it is on, or was last on",

@@ -5,7 +5,7 @@ import { get, identity, referenceOf, studyPath } from "./api.js";
 import { CompareChart } from "./compare-chart.js";
 import { mostCompared, numbersIn } from "./comparison.js";
 import { badge, byId, make, setText, show, showError, throttled } from "./dom.js";
-import { budget, cost, count, duration, energy, measured, moment, nothing, number, parameter } from "./format.js";
+import { budget, cost, count, duration, energy, measured, missed, moment, nothing, number, parameter } from "./format.js";
 import { frameForGuest, offerFrame } from "./frame.js";
 import { follow, linkState, reloadWhenBack, showGone, tell } from "./live.js";
 import { better, label, newest } from "./trials.js";
@@ -100,7 +100,7 @@ function drawFacts() {
       return known ? { title: `${known.detail} ${known.title}`, content: (known.estimate ? "≈ " : "") + known.value } : nothing;
     }),
     of("An epoch", (trial) => (trial.epochs ? duration(number(trial.seconds) / trial.epochs) : nothing)),
-    of("Violation", (trial) => (newest(trial) ? (newest(trial).violation ? measured(newest(trial).violation) : "none") : nothing)),
+    of("Violation", (trial) => (newest(trial) ? (newest(trial).violation ? missed(newest(trial).violation) : "none") : nothing)),
     of("Came from", (trial) => trial.origin || nothing),
     of("Machine", (trial) => trial.host || nothing),
     of("Failed", (trial) => count(trial.failures)),

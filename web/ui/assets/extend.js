@@ -10,7 +10,7 @@ export function extend(path, study) {
   const trials = field({ label: "More trials", numeric: true, hint: `${count(study.progress.created)} were created` });
   const seconds = field({ label: "More seconds", numeric: true, placeholder: "none", hint: "Needed where its time is used up" });
   trials.show("20");
-  const failed = study.progress.trials.failed + study.progress.trials.lost;
+  const failed = study.progress.trials.failed + study.progress.trials.lost - (study.progress.retried ?? 0);
   const again = field({ label: `Try the ${count(failed)} failed again, besides`, kind: "flag" });
   const fields = { trials, seconds, retry_failed: again };
   const numeric = (text) => (Number.isNaN(Number(text)) ? text : Number(text));

@@ -27,6 +27,10 @@ export function measured(value) {
   return digits(plain).replace("-", "−").replace("e−", "e-").replace("e+", "e");
 }
 
+/** By how much constraints are missed: infinite where something was no number. */
+export const missed = (violation) => (number(violation) === Infinity ? "unknown" : measured(violation));
+export const infeasible = (violation) => (number(violation) === Infinity ? "infeasible" : `infeasible by ${measured(violation)}`);
+
 /** A parameter's value: of a float as measured, of others without zeros that carry nothing. */
 export function parameter(value, type = "") {
   if (value === undefined || value === null) return nothing;

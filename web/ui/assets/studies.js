@@ -30,7 +30,7 @@ function fill(row, study, estimated) {
     make("td", { class: "progress", title: states.filter((state) => progress.trials[state] > 0).map((state) => `${count(progress.trials[state])} ${state}`).join(", ") },
       make("span", {}, progress.max_trials > 0 ? `${count(progress.created)} of ${count(progress.max_trials)} trials` : `${count(progress.created)} trials`),
       stackedBar([...states.map((state) => ({ state, weight: progress.trials[state] })), { state: "open", weight: Math.max(0, progress.max_trials - progress.created) }]),
-      make("span", { class: "sub" }, tally(progress.trials))),
+      make("span", { class: "sub" }, tally(progress))),
     make("td", { class: "number strong", title: further.length > 0 ? "the best compromise: another trial may be better in one of the objectives" : null }, progress.best ? measured(progress.best.value) : nothing,
       ...further.map((one, index) => make("span", { class: "sub" }, progress.best ? measured(progress.best.values?.[index + 1]) : nothing))),
     make("td", {}, label(objective), ...(further.length > 0 ? further.map((one) => make("span", { class: "sub" }, label(one))) : [make("span", { class: "sub" }, objective.direction)])),
@@ -49,10 +49,10 @@ function fill(row, study, estimated) {
 }
 
 /** What there is to know of a study at a glance; its own page has all states. */
-function tally(trials) {
+function tally({ trials, retried }) {
   const active = trials.queued + trials.leased + trials.running;
   const failed = trials.failed + trials.lost;
-  return [active > 0 && `${count(active)} active`, failed > 0 && `${count(failed)} failed`].filter(Boolean).join(", ");
+  return [active > 0 && `${count(active)} active`, failed > 0 && `${count(failed)} failed${retried ? ` (${count(retried)} retried)` : ""}`].filter(Boolean).join(", ");
 }
 
 const runningOf = (list) => list.filter((study) => study.status === "running").length;

@@ -42,11 +42,12 @@ async function refresh() {
   if (!kept) offerActions();
 }
 
-/** Why the next trial does not start, where something is in its way. */
+/** Why the next trial does not start, where something is in its way, and what has no effect. */
 function drawWaits() {
-  const reasons = (study.waits ?? []).map(({ reason }) => sentence(reason));
-  setText(byId("waits"), reasons.length > 0 ? `The next trial waits. ${reasons.join(". ")}.` : "");
-  show(byId("waits"), reasons.length > 0 && byId("no-worker").hidden); // which says more
+  const waits = byId("no-worker").hidden ? (study.waits ?? []).map(({ reason }) => sentence(reason)) : []; // else that says more
+  const said = [waits.length > 0 ? `The next trial waits. ${waits.join(". ")}.` : "", study.useless ? `Without effect: ${study.useless}.` : ""].filter(Boolean);
+  setText(byId("waits"), said.join(" "));
+  show(byId("waits"), said.length > 0);
 }
 
 function offerActions() {

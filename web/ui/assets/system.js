@@ -3,23 +3,22 @@
 import { byId, make, setText, show, stackedBar } from "./dom.js";
 import { count, duration, energy, joules, nothing, number, parameter, roughly, several } from "./format.js";
 
-// The phases in the order of their evidence: name, label, meaning.
-const phases = [
-  ["default", "default", "nothing was known of the workload"],
-  ["machine", "machine prior", "a first guess: the best of most workloads on this type of machine"],
-  ["reused", "reused", "the best of most workloads, or of similar ones, by an earlier version"],
-  ["similar", "similar workload", "the best of workloads with a similar profile"],
-  ["script", "same script", "the best of other runs of the same command"],
-  ["study", "this study", "the best of other trials of this study"],
-  ["probing", "probing", "the configuration was being measured"],
-  ["decided", "decided", "the best by what this trial measured"],
-  ["control", "control", "the default, so that what is saved is measured"],
-];
-const labels = Object.fromEntries(phases.map(([name, label]) => [name, label]));
-const meanings = { ...Object.fromEntries(phases.map(([name, , meaning]) => [name, meaning])), "not followed": "it ran with another configuration than it was given" };
+// What the phases mean, in the order of their evidence.
+const phases = {
+  default: "nothing was known of the workload: the default, as far as cores were free",
+  machine: "a first guess: the best of most workloads on this type of machine",
+  reused: "the best of most workloads, or of similar ones, by an earlier version",
+  similar: "the best of workloads with a similar profile",
+  script: "the best of other runs of the same command",
+  study: "the best of other trials of this study",
+  probing: "the configuration was being measured",
+  decided: "the best by what this trial measured",
+  control: "the default, so that what is saved is measured",
+};
+const meanings = { ...phases, "not followed": "it ran with another configuration than it was given" };
 
 const phaseOf = ({ phase, system_phase: other }) => phase || other || "not followed";
-const mark = (phase) => make("span", { class: "badge", title: meanings[phase], data: { phase } }, labels[phase] ?? phase);
+const mark = (phase) => make("span", { class: "badge", title: meanings[phase], data: { phase } }, phase);
 
 /** A configuration in one line. */
 export const configured = (configuration) => Object.keys(configuration ?? {}).sort().map((name) => `${name}=${parameter(configuration[name])}`).join(" ") || nothing;
@@ -69,9 +68,9 @@ export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhas
   if (uses.length === 0) return;
   const total = uses.reduce((sum, use) => sum + use.epochs, 0);
   const part = (epochs) => `${Math.round((100 * epochs) / total)} %`;
-  const present = phases.map(([phase]) => phase).filter((phase) => byPhase[phase] > 0);
+  const present = Object.keys(phases).filter((phase) => byPhase[phase] > 0);
   byId("system-phases").replaceChildren(stackedBar(present.map((phase) => ({ phase, state: phase, weight: byPhase[phase] }))),
-    make("span", { class: "states" }, ...present.map((phase) => make("span", { title: meanings[phase], data: { phase } }, `${count(byPhase[phase])} ${labels[phase]} (${part(byPhase[phase])})`))));
+    make("span", { class: "states" }, ...present.map((phase) => make("span", { title: meanings[phase], data: { phase } }, `${count(byPhase[phase])} ${phase} (${part(byPhase[phase])})`))));
   const rows = uses.map((use) => make("tr", {},
     make("th", { scope: "row" }, configured(use.configuration)), make("td", {}, mark(phaseOf(use))),
     make("td", { class: "number", title: part(use.epochs) }, count(use.epochs)), make("td", { class: "number" }, duration(use.seconds)),

@@ -7,7 +7,7 @@ import { CurveChart } from "./curve-chart.js";
 import { fillLegend, palette, rungColour } from "./chart.js";
 import { badge, byId, fillFacts, make, rungMark, setText, show, showError, throttled } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, bytes, cost, count, duration, energy, firstLine, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
+import { budget, bytes, cost, count, duration, energy, firstLine, infeasible, measured, moment, nothing, number as fromApi, parameter, sentence, share, times } from "./format.js";
 import { copyButton } from "./copy.js";
 import { DeployCard, latency } from "./deploy.js";
 import { expectedPart, seenPart } from "./gpu-share.js";
@@ -63,7 +63,7 @@ function drawParameters(study, trial) {
 function drawResults(study, trial) {
   const rows = (trial.results ?? []).map((result) => make("tr", {},
     make("th", { scope: "row" }, rungMark(result.rung, study.rungs.length)), make("td", {}, budget(result.budget, true)),
-    make("td", { class: "number", title: result.values.join(", ") }, result.values.map(measured).join(" · "), result.violation ? make("span", { class: "tag", title: "by how much it misses the constraints" }, `infeasible by ${measured(result.violation)}`) : null)));
+    make("td", { class: "number", title: result.values.join(", ") }, result.values.map(measured).join(" · "), result.violation ? make("span", { class: "tag", title: "by how much it misses the constraints" }, infeasible(result.violation)) : null)));
   const none = make("tr", {}, make("td", { colspan: "3", class: "muted" }, "None yet."));
   byId("results").tBodies[0].replaceChildren(...(rows.length > 0 ? rows : [none]));
 }

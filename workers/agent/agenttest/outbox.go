@@ -12,7 +12,7 @@ import (
 
 // AbandonedOutbox leaves the folder of an agent that was killed while it
 // reported the epochs under the lease, of which some were answered; it was just
-// writing when it was killed.
+// writing when it was killed. Its id was killed-worker.
 func AbandonedOutbox(t *testing.T, scratch string, held protocol.HeldLease, epochs, answered []int) {
 	t.Helper()
 	lines := []any{map[string]any{"lease": held}}
@@ -35,7 +35,7 @@ func AbandonedOutbox(t *testing.T, scratch string, held protocol.HeldLease, epoc
 	if err := os.MkdirAll(filepath.Join(folder, "outbox"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string][]byte{"lock": nil, "outbox/1.jsonl": content} {
+	for path, text := range map[string][]byte{"lock": nil, "worker": []byte("killed-worker"), "outbox/1.jsonl": content} {
 		if err := os.WriteFile(filepath.Join(folder, path), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -50,8 +50,10 @@ type Workspace struct {
 	memoryLock *os.File
 	group      *cgroup.Group
 	number     atomic.Int64
-	// Inherited is what agents that were killed had not told the server yet.
+	// Inherited is what agents that were killed had not told the server yet, and Dead
+	// are their ids.
 	Inherited []Letter
+	Dead      []string
 }
 
 // What lies outside of the folder is named in these files, for the next agent
@@ -60,25 +62,27 @@ const (
 	socketsRecord = "sockets"
 	memoryRecord  = "memory"
 	groupRecord   = "cgroup"
+	// workerRecord has the agent's id.
+	workerRecord = "worker"
 	// journalRecord has the settings of the machine as they were before.
 	journalRecord = "settings"
 )
 
-// Open makes the folder of an agent in the scratch directory and cleans up after
-// agents that were killed. restore puts back the settings in the journal of one.
-func Open(scratch string, restore func(journal string) error, logger *slog.Logger) (*Workspace, error) {
+// Open makes the folder of the agent with the id in the scratch directory and cleans up
+// after agents that were killed. restore puts back the settings in the journal of one.
+func Open(scratch, id string, restore func(journal string) error, logger *slog.Logger) (*Workspace, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
 	removeMemory()
-	letters := removeAbandoned(scratch, restore, logger)
+	letters, dead := removeAbandoned(scratch, restore, logger)
 	directory, err := os.MkdirTemp(scratch, "w")
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
 	}
-	w := &Workspace{directory: directory, sockets: directory}
+	w := &Workspace{directory: directory, sockets: directory, Dead: dead}
 	w.memory = sync.OnceValue(w.makeMemory)
-	if err := w.prepare(); err != nil {
+	if err := w.prepare(id); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
 	if w.Inherited, err = w.adopt(letters); err != nil {
@@ -87,8 +91,11 @@ func Open(scratch string, restore func(journal string) error, logger *slog.Logge
 	return w, nil
 }
 
-func (w *Workspace) prepare() (err error) {
+func (w *Workspace) prepare(id string) (err error) {
 	if err := os.Mkdir(w.outboxes(), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(w.directory, workerRecord), []byte(id), 0o600); err != nil {
 		return err
 	}
 	if w.lock, err = newLock(w.directory); err != nil {
@@ -201,11 +208,11 @@ func takeLock(path string) (*os.File, error) {
 
 // removeAbandoned cleans up after agents that were killed. Their commands died
 // with them; what these had started may still run. It returns what they had not
-// told the server.
-func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []Letter) {
+// told the server, and their ids.
+func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []Letter, dead []string) {
 	folders, err := filepath.Glob(filepath.Join(escaped(scratch), "w*"))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	for _, folder := range folders {
 		lock, err := takeLock(filepath.Join(folder, "lock"))
@@ -216,6 +223,9 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 			logger.Warn("ended processes that a killed worker had left behind", "processes", killed)
 		}
 		left = append(left, lettersIn(folder)...)
+		if id, err := os.ReadFile(filepath.Join(folder, workerRecord)); err == nil && len(id) > 0 {
+			dead = append(dead, string(id))
+		}
 		if err := restore(filepath.Join(folder, journalRecord)); err != nil {
 			logger.Error("cannot put back what a killed worker had set of the machine; the next start tries again", "folder", folder, "error", err)
 			_ = lock.Close() // the folder stays, with the journal in it
@@ -225,7 +235,7 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 			logger.Warn("cannot remove a killed worker's folder", "folder", folder, "error", err)
 		}
 	}
-	return left
+	return left, dead
 }
 
 // removeOutside removes what a killed agent had outside of its folder.

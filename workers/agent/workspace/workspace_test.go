@@ -21,7 +21,7 @@ func noRestore(string) error { return nil }
 // open opens a workspace as an agent does.
 func openIn(t *testing.T, scratch string) *Workspace {
 	t.Helper()
-	w, err := Open(scratch, noRestore, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w, err := Open(scratch, "living-worker", noRestore, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,11 @@ func TestAnOutboxSurvivesTheNextAgentToo(t *testing.T) {
 	scratch := t.TempDir()
 	held := protocol.HeldLease{Trial: "s-7", LeaseEpoch: 3}
 	agenttest.AbandonedOutbox(t, scratch, held, []int{1, 2, 3}, []int{1})
-	for life := range 3 { // each is killed before it has told anything
+	for life, dead := range []string{"killed-worker", "living-worker", "living-worker"} { // each is killed before it has told anything
 		w := openIn(t, scratch)
+		if len(w.Dead) != 1 || w.Dead[0] != dead {
+			t.Errorf("life %d follows %v, not %s", life, w.Dead, dead)
+		}
 		if len(w.Inherited) != 1 || w.Inherited[0].Held != held || epochsOf(w.Inherited[0]) != "2:0 3:0 " {
 			t.Fatalf("life %d has inherited %+v", life, w.Inherited)
 		}

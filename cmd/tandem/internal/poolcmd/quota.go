@@ -1,6 +1,7 @@
 package poolcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -43,29 +44,21 @@ bounded. "admin" is the quota of the administrators' own studies.`,
   tandem quota set carol --preempt`,
 		Args:              term.Arguments(1, "the name of a user"),
 		ValidArgsFunction: completeUser(&flags.Server),
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			if err := checkQuota(quota, hours, gibibytes); err != nil {
 				return err
 			}
 			quota.GPUSecondsADay, quota.DatasetBytes = 3600*hours, int64(gibibytes*(1<<30))
-			client, err := flags.Server.Open()
+			view, err := client.SetQuota(ctx, args[0], quota)
 			if err != nil {
 				return err
-			}
-			view, err := client.SetQuota(command.Context(), args[0], quota)
-			if err != nil {
-				return err
-			}
-			if flags.JSON {
-				return term.WriteJSON(command.OutOrStdout(), view)
 			}
 			said := fmt.Sprintf("User %s: %s\n", format.Plain(view.User), shownQuota(view.Quota))
 			if view.UserAbsent {
 				said += absentUser(view.User)
 			}
-			_, err = fmt.Fprint(command.OutOrStdout(), said)
-			return err
-		},
+			return term.SayAnswer(out, flags.JSON, view, "%s", said)
+		}),
 	}
 	command.Flags().IntVar(&quota.Trials, "trials", 0, "trials at once; 0: no bound")
 	command.Flags().IntVar(&quota.GPUs, "gpus", 0, "GPUs at once; 0: no bound")

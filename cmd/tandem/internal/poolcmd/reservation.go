@@ -1,6 +1,7 @@
 package poolcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -37,22 +38,18 @@ func reservationMakeCommand(flags *term.Flags) *cobra.Command {
 		Example: `  tandem reservation make --user ada --worker rack-7 --for 8h
   tandem reservation make --study alice:lenet --gpus 4 --from 2026-12-01T08:00:00Z --to 2026-12-02T08:00:00Z`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
 			begin, err := reservedTimes(&ask, from, to, last)
 			if err != nil {
 				return err
 			}
 			ask.From = begin
-			client, err := flags.Server.Open()
+			made, err := client.Reserve(ctx, ask)
 			if err != nil {
 				return err
 			}
-			made, err := client.Reserve(command.Context(), ask)
-			if err != nil {
-				return err
-			}
-			return term.SayAnswer(command.OutOrStdout(), flags.JSON, made, "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), term.FormatTime(&made.From, ""), term.FormatTime(&made.To, ""), shownAbsent(made))
-		},
+			return term.SayAnswer(out, flags.JSON, made, "Reservation %s: %s for %s, %s to %s\n%s", made.ID, shownReserved(made), shownBeneficiary(made), term.FormatTime(&made.From, ""), term.FormatTime(&made.To, ""), shownAbsent(made))
+		}),
 	}
 	command.Flags().StringVar(&ask.User, "user", "", "the user it is for")
 	command.Flags().StringVar(&ask.Study, "study", "", "or the study it is for, by name or id")

@@ -96,6 +96,9 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	if len(def.Command) == 0 {
 		return term.Misuse("%s has no command to run: give one, or drive the study from Python with ask and tell", path)
 	}
+	if missing := studycmd.MissingFile(def); missing != "" {
+		return term.Misuse("%s: %s", path, missing)
+	}
 	f.server.Logger = term.NewLogger(command.ErrOrStderr(), slog.LevelWarn)
 	if f.verbose {
 		f.server.Logger = term.NewLogger(command.ErrOrStderr(), slog.LevelDebug)
@@ -123,7 +126,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	}
 	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.Data)
 	if !f.keepServing {
-		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: tandem serve --data %s\n", here.server.URL(), view.ID, f.server.Data)
+		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: %s serve --data %s\n", here.server.URL(), view.ID, os.Args[0], f.server.Data)
 		return nil
 	}
 	fmt.Fprintf(notes, "Web page: %s\n", page)
@@ -260,7 +263,7 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 		}
 		differ := differing(found, def)
 		if !found.Status.Over() && len(differ) == 0 {
-			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials))
+			fmt.Fprintf(out, "Study %s goes on where it was: %s\n", format.Plain(found.Name), format.States(found.Progress.Trials, found.Progress.Retried))
 			if found.Status == protocol.StudyPaused {
 				return client.ResumeStudy(ctx, found.ID)
 			}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,8 +87,8 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 // one object a line, else a table whose columns have fixed widths.
 func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error {
 	const layout = "%-19s  %-8s  %-22s  %-24s  %-40s  %s\n"
-	header := sync.OnceFunc(func() { fmt.Fprintf(out, layout, "TIME", "OUTCOME", "ACTION", "WHO", "ON", "MORE") })
-	return audit.Read(folder, func(entry audit.Entry) error {
+	empty := true
+	err := audit.Read(folder, func(entry audit.Entry) error {
 		if entry.At.Before(from) {
 			return nil
 		}
@@ -100,7 +99,10 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 			}
 			return err
 		}
-		header()
+		if empty {
+			fmt.Fprintf(out, layout, "TIME", "OUTCOME", "ACTION", "WHO", "ON", "MORE")
+		}
+		empty = false
 		who := entry.Who
 		if who == "" {
 			who = entry.From
@@ -115,6 +117,13 @@ func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error 
 		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), format.Plain(entry.Action), format.Plain(who), format.Plain(entry.On), format.Plain(more))
 		return err
 	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return term.Misuse("there is no audit log in %s: name the data folder of a server that has started once with --data", filepath.Dir(folder))
+	case err == nil && empty && !asJSON:
+		_, err = fmt.Fprintln(out, "No line of the log is of that time.")
+	}
+	return err
 }
 
 func auditVerifyCommand(data *string, asJSON *bool) *cobra.Command {

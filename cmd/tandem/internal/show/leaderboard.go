@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +135,8 @@ func shownViolation(results []trial.Result) string {
 		return "-"
 	case results[len(results)-1].Violation == 0:
 		return "none"
+	case math.IsInf(float64(results[len(results)-1].Violation), 1):
+		return "unknown" // something was no number
 	}
 	return format.Number(results[len(results)-1].Violation)
 }
@@ -201,7 +204,7 @@ func printCosts(out io.Writer, view protocol.StudyView) {
 	if cost := format.Cost(p.Cost); cost != "" {
 		fmt.Fprintf(out, "Cost: %s\n", cost)
 	}
-	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", format.States(p.Trials), format.Count(p.Promotions, "promotion"), p.Resumes)
+	fmt.Fprintf(out, "Trials: %s; %s, %d continued from a checkpoint", format.States(p.Trials, p.Retried), format.Count(p.Promotions, "promotion"), p.Resumes)
 	if p.Repeats > 0 {
 		fmt.Fprintf(out, ", %s", format.Count(p.Repeats, "repeat"))
 	}

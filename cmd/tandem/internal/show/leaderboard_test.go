@@ -1,6 +1,7 @@
 package show
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -31,5 +32,24 @@ budget: {epochs: 3}
 	one.Inference.Method = trial.Measured
 	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "12") {
 		t.Errorf("measured: %q", row)
+	}
+}
+
+// By how much a result that is no number misses the constraints is not known.
+func TestTheViolationOfNoNumberIsUnknown(t *testing.T) {
+	def, err := studyfile.Parse([]byte(`
+name: bounded
+objective: {metric: accuracy, direction: maximize}
+constraints: [{metric: loss, max: 1}]
+space: {rate: {type: float, low: 0, high: 1}}
+`), studyfile.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, violation := range map[string]float64{"unknown": math.Inf(1), "none": 0, "0.5": 0.5} {
+		one := protocol.RankedTrial{Trial: trial.Trial{Results: []trial.Result{{Values: []trial.Float{1}, Violation: trial.Float(violation)}}}}
+		if row := leaderboardRow(one, def, nil); row[3] != want {
+			t.Errorf("%g is shown as %q", violation, row)
+		}
 	}
 }

@@ -111,7 +111,7 @@ func shownStudySavings(p protocol.Progress) string {
 	if control := p.EpochsByPhase[trial.Control]; control > 0 {
 		return fmt.Sprintf("no difference from the default system configuration found in %s with it", format.Count(control, "epoch"))
 	}
-	return "not measured yet: no epoch ran with the default system configuration for comparison"
+	return "not measured yet: no control epoch compared with the default system configuration"
 }
 
 // shownSavings is a total as a sentence.

@@ -63,8 +63,8 @@ func TestStudyShowsWhatTuningTheSystemSaved(t *testing.T) {
 
 func TestNoDifferenceIsSaid(t *testing.T) {
 	for want, phases := range map[string]map[trial.Phase]int{
-		"Saved: no difference from the default system configuration found in 4 epochs with it":       {trial.Decided: 30, trial.Control: 4},
-		"Saved: not measured yet: no epoch ran with the default system configuration for comparison": {trial.Probing: 3},
+		"Saved: no difference from the default system configuration found in 4 epochs with it":     {trial.Decided: 30, trial.Control: 4},
+		"Saved: not measured yet: no control epoch compared with the default system configuration": {trial.Probing: 3, trial.Default: 2},
 	} {
 		var out bytes.Buffer
 		progress := protocol.Progress{EpochsByPhase: phases, SystemUse: []trial.SystemUse{{Configuration: threadsOf(1), Phase: trial.Decided, Epochs: 3}}}

@@ -138,7 +138,7 @@ func progressLine(view protocol.StudyView) string {
 	if view.Status != protocol.StudyRunning {
 		parts[0] = string(view.Status) + "  " + parts[0]
 	}
-	trials := format.States(p.Trials)
+	trials := format.States(p.Trials, p.Retried)
 	if p.MaxTrials > 0 {
 		trials += fmt.Sprintf(" (%d of %d started)", p.Created, p.MaxTrials)
 	}

@@ -117,10 +117,7 @@ func (s subject) annotate(command *cobra.Command, flags *term.Flags, amendment t
 	if err != nil {
 		return err
 	}
-	if flags.JSON {
-		return term.WriteJSON(command.OutOrStdout(), now)
-	}
-	return show(command.OutOrStdout(), now)
+	return term.PrintAnswer(command.OutOrStdout(), flags.JSON, now, show)
 }
 
 // amend asks the server for that.

@@ -8,8 +8,43 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/definition"
 )
+
+// interpreter is a program whose first argument is a script.
+var interpreter = regexp.MustCompile(`^(python[0-9.]*|bash|sh|Rscript|julia|node|perl|ruby)$`)
+
+// MissingFile says which file that the command names is not in the directory it starts in;
+// empty: none, as far as that can be told.
+func MissingFile(def definition.Definition) string {
+	argv := slices.Concat(def.Programs(), []string{"-", "-"})
+	if interpreter.MatchString(argv[0]) && !strings.HasPrefix(argv[1], "-") {
+		argv = argv[1:]
+	} else if !strings.Contains(argv[0], "/") {
+		return "" // it is looked for where the worker looks
+	}
+	file := argv[0]
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(def.Directory, file)
+	}
+	if _, err := os.Stat(file); def.Service != nil || !os.IsNotExist(err) {
+		return ""
+	}
+	said, beside := fmt.Sprintf("the command's file %s is not in %s", argv[0], filepath.Dir(file)), []string{}
+	entries, _ := os.ReadDir(filepath.Dir(file)) //nolint:errcheck // nothing is suggested then
+	for _, one := range entries {
+		beside = append(beside, one.Name())
+	}
+	if meant := problem.Meant(filepath.Base(file), beside); meant != "" {
+		said += "; did you mean " + meant + "?"
+	}
+	return said
+}
 
 const (
 	// maxCodeFiles and maxCodeBytes bound the files of a script that are read.

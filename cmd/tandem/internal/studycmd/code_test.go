@@ -55,3 +55,25 @@ func TestAChangedScriptHasAnotherHash(t *testing.T) {
 		}
 	}
 }
+
+// A command whose script is misspelt is told with the file that was meant.
+func TestAMisspeltScriptIsFound(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"train.py", "run.sh"} {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, commands := range map[string][][]string{
+		"": {nil, {"python", "train.py"}, {"python3.12", "-m", "trainer"}, {"./run.sh", "missing.py"}, {"python", filepath.Join(folder, "train.py")}, {"my-trainer", "trian.py"}, {"python"}},
+		"the command's file trian.py is not in " + folder + "; did you mean train.py?": {{"python", "trian.py"}, {"python3.12", "trian.py", "--x"}},
+		"the command's file ./rnu.sh is not in " + folder + "; did you mean run.sh?":   {{"./rnu.sh"}},
+		"the command's file sub/x.py is not in " + filepath.Join(folder, "sub"):        {{"python", "sub/x.py"}},
+	} {
+		for _, command := range commands {
+			if got := MissingFile(definition.Definition{Command: command, Directory: folder}); got != want {
+				t.Errorf("%q: %q, not %q", command, got, want)
+			}
+		}
+	}
+}

@@ -120,32 +120,23 @@ func changing(flags *term.Flags, command *cobra.Command, change func(*rest.Clien
 func deleteCommand(flags *term.Flags) *cobra.Command {
 	var sure bool
 	command := &cobra.Command{
-		Use:               "delete STUDY",
-		Short:             "Delete a study with its trials, logs and checkpoints",
-		Example:           `  tandem study delete lenet-fashion-mnist --yes`,
-		Args:              term.Arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: completeStudies(&flags.Server, 1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			view, err := client.Study(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if !sure {
-				question := fmt.Sprintf("Delete study %s with its %s?", format.Plain(view.Name), format.Count(view.Progress.Created, "trial"))
-				if err := term.Confirm(command, question); err != nil {
-					return err
-				}
-			}
-			if err := client.DeleteStudy(command.Context(), view.ID); err != nil {
-				return err
-			}
-			return term.SayAnswer(command.OutOrStdout(), flags.JSON, map[string]string{"deleted": view.ID}, "Study %s was deleted\n", format.Plain(view.Name))
-		},
+		Use:     "delete STUDY",
+		Short:   "Delete a study with its trials, logs and checkpoints",
+		Example: `  tandem study delete lenet-fashion-mnist --yes`,
 	}
+	onStudy(flags, command, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		view, err := client.Study(ctx, study)
+		if err == nil && !sure {
+			err = term.Confirm(command, fmt.Sprintf("Delete study %s with its %s?", format.Plain(view.Name), format.Count(view.Progress.Created, "trial")))
+		}
+		if err == nil {
+			err = client.DeleteStudy(ctx, view.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return term.SayAnswer(out, flags.JSON, map[string]string{"deleted": view.ID}, "Study %s was deleted\n", format.Plain(view.Name))
+	})
 	command.Flags().BoolVarP(&sure, "yes", "y", false, "do not ask")
 	return command
 }

@@ -65,12 +65,8 @@ func (f *enqueueFlags) run(command *cobra.Command, study string) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return term.WriteJSON(command.OutOrStdout(), reply)
-	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "Study %s: %s enqueued, %d waiting in all\n",
+	return term.SayAnswer(command.OutOrStdout(), f.JSON, reply, "Study %s: %s enqueued, %d waiting in all\n",
 		format.Plain(reply.Study), format.Count(reply.Enqueued, "configuration"), reply.Waiting)
-	return err
 }
 
 // configurations are those of the file, or the one of the flags.

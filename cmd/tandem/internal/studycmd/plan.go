@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/trial"
@@ -49,6 +52,9 @@ takes is an estimate: every pass over the data counts alike.`,
 			if err != nil {
 				return err
 			}
+			if err := doubt(command, flags, args[0], def); err != nil {
+				return err
+			}
 			plan := def.Plan()
 			plan.Costs = plan.Cost(pace, told.workers)
 			if flags.JSON {
@@ -62,6 +68,38 @@ takes is an estimate: every pass over the data counts alike.`,
 	command.Flags().StringVar(&told.like, "like", "", "an earlier study on the server, whose measured pace to take")
 	command.Flags().IntVar(&told.workers, "workers", 1, "how many trials are trained at once")
 	return command
+}
+
+// doubt warns of what the study may not find when it is created: its script, and the
+// studies that it begins with. The error is about one that the named server lacks.
+func doubt(command *cobra.Command, flags *term.Flags, path string, def definition.Definition) error {
+	placed, err := InFolderOf(path, def)
+	if err != nil {
+		return err
+	}
+	if missing := MissingFile(placed); missing != "" {
+		fmt.Fprintf(command.ErrOrStderr(), "Warning: %s (workers elsewhere may have it)\n", format.Plain(missing))
+	}
+	if def.Search.WarmStart == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(command.Context(), 2*time.Second)
+	defer cancel()
+	client, err := flags.Server.Open()
+	for i, earlier := range def.Search.WarmStart.Studies {
+		if err == nil {
+			_, err = client.Study(ctx, earlier)
+		}
+		if err != nil {
+			err = fmt.Errorf("search.warm_start.studies[%d] (%s on %s): %w", i, earlier, flags.Server.URL, err)
+			if problem.Is(err, problem.NotFound) && (command.Flags().Changed("server") || os.Getenv("TANDEM_SERVER") != "") {
+				return term.Misuse("%w", err)
+			}
+			fmt.Fprintf(command.ErrOrStderr(), "Warning: %s\n", format.Plain(err.Error()))
+			return nil
+		}
+	}
+	return nil
 }
 
 // known is the pace as given, or as an earlier study had it.

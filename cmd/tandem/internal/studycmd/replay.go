@@ -57,9 +57,5 @@ func replay(ctx context.Context, client *rest.Client, name string, asJSON bool, 
 	if err != nil {
 		return fmt.Errorf("%d decisions came out the same, and then: %w", decisions, err)
 	}
-	if asJSON {
-		return term.WriteJSON(out, map[string]any{"study": log.Study.Name, "decisions": decisions, "same": true})
-	}
-	_, err = fmt.Fprintf(out, "Study %s: all %d decisions of its search came out the same.\n", format.Plain(log.Study.Name), decisions)
-	return err
+	return term.SayAnswer(out, asJSON, map[string]any{"study": log.Study.Name, "decisions": decisions, "same": true}, "Study %s: all %d decisions of its search came out the same.\n", format.Plain(log.Study.Name), decisions)
 }

@@ -19,7 +19,7 @@ import (
 
 func reportCommand(flags *term.Flags) *cobra.Command {
 	var path string
-	command := &cobra.Command{
+	command := onStudy(flags, &cobra.Command{
 		Use:   "report STUDY",
 		Short: "Write one HTML file about a study, with charts, for mail and print",
 		Long: `Write one HTML file about a study: its page and its charts, as the server shows
@@ -31,20 +31,13 @@ to the server. The leaderboard has the first 100 trials; of a large study charts
 have a sample, and say so. The values of environment variables are not in it.`,
 		Example: `  tandem study report lenet-fashion-mnist -o report.html
   tandem study report lenet-fashion-mnist -o - > report.html`,
-		Args:              term.Arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: completeStudies(&flags.Server, 1),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			report, err := gather(command.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			return writeReport(command.OutOrStdout(), path, report, flags.JSON)
-		},
-	}
+	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		report, err := gather(ctx, client, study)
+		if err != nil {
+			return err
+		}
+		return writeReport(out, path, report, flags.JSON)
+	})
 	command.Flags().StringVarP(&path, "output", "o", "", "file to write; - is standard output (default: the study's name with .html, in this folder)")
 	return command
 }
@@ -95,11 +88,7 @@ func writeReport(out io.Writer, path string, report ui.Report, asJSON bool) erro
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	if asJSON {
-		return term.WriteJSON(out, map[string]any{"report": path, "bytes": info.Size()})
-	}
-	_, err = fmt.Fprintf(out, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", format.Plain(report.Name), path, format.Size(info.Size()))
-	return err
+	return term.SayAnswer(out, asJSON, map[string]any{"report": path, "bytes": info.Size()}, "Report of %s written to %s (%s). It needs no network: open it, mail it or print it.\n", format.Plain(report.Name), path, format.Size(info.Size()))
 }
 
 // fileName is a study's name as a file can be called.

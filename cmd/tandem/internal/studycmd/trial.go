@@ -24,17 +24,13 @@ import (
 func onTrial(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
 	command.Args = term.Arguments(2, "a study and the number of a trial")
 	command.ValidArgsFunction = completeInStudy(&flags.Server, trialNumbers)
-	command.RunE = func(command *cobra.Command, args []string) error {
+	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 		number, err := strconv.Atoi(args[1])
 		if err != nil || number < 0 {
 			return term.Misuse("the number of a trial is 0 or more, not %q", args[1])
 		}
-		client, err := flags.Server.Open()
-		if err != nil {
-			return err
-		}
-		return run(command.Context(), client, trialName{args[0], number}, command.OutOrStdout())
-	}
+		return run(ctx, client, trialName{args[0], number}, out)
+	})
 	return command
 }
 

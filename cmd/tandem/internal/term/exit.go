@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -64,6 +65,12 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 			text += map[string]string{"Int": "it must be a whole number", "Uint": "it must be a whole number of at least 0", "Float": "it must be a number", "Bool": "it must be true or false"}[kind]
 		} else if strings.Contains(text, " flag: time: ") {
 			text += ": write one such as 90m or 8h"
+		} else if name, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown {
+			var names []string
+			command.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+			if meant := problem.Meant(name, names); meant != "" {
+				text += "; did you mean --" + meant + "?"
+			}
 		}
 		return Misuse("%s\nSee '%s --help'", text, command.CommandPath())
 	})

@@ -2,6 +2,7 @@
 package truthcmd
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -49,19 +50,13 @@ func (f *truthFlags) ofMachine(command *cobra.Command, usage string) {
 
 // completeMachine offers the server's types of machine to the shell.
 func (f *truthFlags) completeMachine(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	client, err := f.Server.Open()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	machines, err := client.GroundTruthMachines(command.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var types []string
-	for _, one := range machines {
-		types = append(types, one.Machine)
-	}
-	return types, cobra.ShellCompDirectiveNoFileComp
+	return f.Server.Offer(command, func(ctx context.Context, client *rest.Client) (types []string, err error) {
+		machines, err := client.GroundTruthMachines(ctx)
+		for _, one := range machines {
+			types = append(types, one.Machine)
+		}
+		return types, err
+	})
 }
 
 func truthListCommand(flags *truthFlags) *cobra.Command {
