@@ -52,7 +52,7 @@ type Plan struct {
 	// far as the expectations above hold.
 	UpperBound bool `json:"upper_bound,omitempty"`
 	// System says in sentences what of the system is tuned while trials run, what is not,
-	// and why. It is written by whoever knows the study.
+	// and why, and where its models will run. It is written by whoever knows the study.
 	System []string `json:"system,omitempty"`
 }
 

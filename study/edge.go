@@ -88,7 +88,7 @@ func (s *Service) wanted(name string) (list []inference.Wanted) {
 	var created []time.Time
 	for r := range s.sessions.Each() {
 		def := r.Study.Definition
-		if def.Inference == nil || !slices.Contains(def.Inference.Devices, name) {
+		if def.Inference == nil || !slices.Contains(def.Inference.Names(), name) {
 			continue
 		}
 		trials := slices.DeleteFunc(slices.Clone(r.Trials), func(t trial.Trial) bool { return t.Inference == nil })

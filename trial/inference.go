@@ -16,6 +16,9 @@ type InferenceCost struct {
 	SamplesPerSecond Float `json:"samples_per_second"`
 	JoulesPerSample  Float `json:"joules_per_sample"`
 	MemoryBytes      int64 `json:"memory_bytes"`
+	// P99Seconds is the 99th percentile of waiting and inference under the study's
+	// scenario; 0 where the device is overloaded, or there is none.
+	P99Seconds Float `json:"p99_seconds,omitempty"`
 	// The bands are what the latency and the joules may be; both ends are 0 where that
 	// is not known, as in what earlier versions wrote.
 	LatencyLowSeconds   Float `json:"latency_low_seconds,omitempty" doc:"what the latency may be at the least"`

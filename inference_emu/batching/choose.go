@@ -89,11 +89,13 @@ func (c *Choice) take(server Server, goal Goal, run Run) Policy {
 	var best Policy
 	least, meets := math.Inf(1), false
 	for i, one := range policies {
-		result := stage.result(one)
-		value := map[Objective]float64{MeanResponse: result.Mean.Value, P99: result.P99.Value, Joules: result.JoulesPerSample}[goal.Objective]
-		within := goal.LatencyBound == 0 || result.P99.Value <= goal.LatencyBound
+		if one.WaitSeconds > 0 && !meets {
+			break // those that do not wait are too slow, and waiting takes longer
+		}
+		value, tail := stage.brief(one, goal.Objective)
+		within := goal.LatencyBound == 0 || tail <= goal.LatencyBound
 		if !within {
-			value = result.P99.Value
+			value = tail
 		}
 		if i == 0 || within && !meets || within == meets && value < (1-worse)*least {
 			best, least, meets = one, value, within

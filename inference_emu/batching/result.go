@@ -72,11 +72,8 @@ func (p *play) result(policy Policy) Result {
 	}{{&result.P50, 0.5}, {&result.P90, 0.9}, {&result.P99, 0.99}, {&result.P999, 0.999}} {
 		*one.into = p.estimate(quantileOf(one.rank))
 	}
-	total := sum.end * float64(p.server.instances())
-	result.Utilization = sum.busy / total
-	if p.server.Curve.HasJoules() {
-		result.JoulesPerSample = (sum.joules + p.server.IdleWatts*(total-sum.busy)) / float64(len(p.times))
-	}
+	result.Utilization = sum.busy / (sum.end * float64(p.server.instances()))
+	result.JoulesPerSample = p.joules(sum)
 	last := p.times[len(p.times)-1]
 	for i, at := range p.times {
 		if at+p.responses[i] > last {
@@ -84,6 +81,24 @@ func (p *play) result(policy Policy) Result {
 		}
 	}
 	return result
+}
+
+// joules are those of a sample, 0 if they are not known.
+func (p *play) joules(sum tally) float64 {
+	if !p.server.Curve.HasJoules() {
+		return 0
+	}
+	idle := sum.end*float64(p.server.instances()) - sum.busy
+	return (sum.joules + p.server.IdleWatts*idle) / float64(len(p.times))
+}
+
+// brief is what the policy comes to in the objective, and the 99th percentile.
+func (p *play) brief(policy Policy, objective Objective) (value, tail float64) {
+	sum := p.dispatch(policy)
+	p.scratch = append(p.scratch[:0], p.responses[p.uncounted:]...)
+	center := mean(p.scratch)
+	tail = quantile(p.scratch, 0.99)
+	return map[Objective]float64{MeanResponse: center, P99: tail, Joules: p.joules(sum)}[objective], tail
 }
 
 // statistic is a value of a group of response times, which it may reorder.

@@ -36,6 +36,8 @@ type Settings struct {
 	MemoryBytes         int64
 	Objective           tuning.Metric
 	Constraints         []tuning.Constraint
+	// Load is how requests come; nil: one after the other.
+	Load *Load
 }
 
 // MaxBatch is the largest batch that is searched (section 7.5.2).
@@ -76,6 +78,8 @@ type Deployment struct {
 	EnergyMethod string `json:"energy_method"`
 	// MeasuredAt is when the configuration ran, where the latency was measured.
 	MeasuredAt *time.Time `json:"measured_at,omitempty"`
+	// Batching is how samples are put together under a load.
+	Batching *Batching `json:"batching,omitempty"`
 	// Code is a program that runs the model so; see program.go.
 	Code string `json:"program"`
 	// Front are the configurations between latency, energy and throughput.
@@ -129,10 +133,16 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 	if err != nil {
 		return Deployment{}, err
 	}
+	result, load, err := s.underLoad(result)
+	if err != nil {
+		return Deployment{}, err
+	}
 	if target.Board && s.known() > 0 {
 		s.settled = true
-		if only, err := s.tried(); err == nil && only.Best != nil {
-			result = only
+		if only, err := s.tried(); err == nil {
+			if only, measured, err := s.underLoad(only); err == nil && only.Best != nil {
+				result, load = only, measured
+			}
 		}
 	}
 	best := result.Best
@@ -145,7 +155,7 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 			Unmet: []string{"no configuration can run the model: " + firstFailure(result)},
 		}, nil
 	}
-	return s.answer(*best, result), nil
+	return s.answer(*best, result, load), nil
 }
 
 // search looks at a target and tries all settings.
@@ -167,11 +177,13 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 }
 
 // tried are all settings, of a site that is settled those that were measured.
-func (s site) tried() (tuning.Result, error) {
-	return tuning.Search(tuning.Settings{
+func (s site) tried() (tuning.Result, error) { return tuning.Search(s.tuning(), s.evaluate) }
+
+func (s site) tuning() tuning.Settings {
+	return tuning.Settings{
 		Space: s.space(), Objective: s.settings.Objective, Constraints: s.settings.Constraints,
 		Front: []tuning.Metric{tuning.Latency, tuning.Energy, tuning.Throughput},
-	}, s.evaluate)
+	}
 }
 
 // known is how many of the settings that can be chosen were measured.
@@ -304,7 +316,7 @@ func (s site) memory(batch int) int64 {
 	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(s.batches(batch)))
 }
 
-func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
+func (s site) answer(best tuning.Evaluation, result tuning.Result, load *Batching) Deployment {
 	o, batch := best.Outcome, float64(best.Configuration.BatchSize)
 	d := Deployment{
 		Device: s.device.Name, Title: s.device.Title, Architecture: s.architecture.Key,
@@ -312,7 +324,7 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result) Deployment {
 		LatencySeconds:   Band{o.LatencySeconds, o.LatencySecondsLow, o.LatencySecondsHigh},
 		SamplesPerSecond: batch / o.LatencySeconds,
 		JoulesPerSample:  Band{o.Joules / batch, o.JoulesLow / batch, o.JoulesHigh / batch},
-		MemoryBytes:      o.MemoryBytes, Evaluations: result.Evaluations,
+		MemoryBytes:      o.MemoryBytes, Evaluations: result.Evaluations, Batching: load,
 	}
 	d.Front = result.Front[:min(len(result.Front), maxFront)]
 	p := s.predict(best.Configuration)

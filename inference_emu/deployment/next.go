@@ -23,6 +23,9 @@ type Cell struct{ Batch, Threads int }
 // grows with the logarithm of their number (Srinivas and others, GP-UCB, ICML 2010).
 func Next(a emu.Architecture, target Target, known []emu.Architecture, settings Settings, most int) ([]Cell, error) {
 	s, result, err := search(a, target, known, settings)
+	if err == nil {
+		result, _, err = s.underLoad(result)
+	}
 	most = min(most, MostMeasured-s.known())
 	if err != nil || most <= 0 || result.Best == nil && result.Nearest == nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	_ "embed" // the program's text
 	"fmt"
 	"strings"
 
@@ -32,54 +33,39 @@ func (d Deployment) program(inputs []graph.Tensor) string {
 		"SIZES", "["+strings.Join(sizes, ", ")+"]",
 		"DEVICE", d.Device, "BATCH", fmt.Sprint(c.BatchSize), "LATENCY", fmt.Sprintf("%.3g ms", 1e3*d.LatencySeconds.Value), "METHOD", d.Method,
 		"CLOCK\n", clock, "AFFINITY\n", cores, "THREADS", fmt.Sprint(max(1, c.Cores)),
-	).Replace(programText)
+	).Replace(d.serving().Replace(programText))
 }
 
-// programText is what [Deployment.program] fills in. A file that fixes its batch takes
-// that many samples at a time.
-const programText = `# DEVICE: a batch of BATCH takes LATENCY (METHOD)
-CLOCK
-import itertools
-import os
-import statistics
-import sys
-import time
+// programText is what [Deployment.program] fills in, and servingText what is in it under
+// a load. A file that fixes its batch takes that many samples at a time.
+//
+//go:embed infer.tmpl
+var programText string
 
-import numpy
-import onnxruntime
+//go:embed serve.tmpl
+var servingText string
 
-AFFINITY
-options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = THREADS
-options.inter_op_num_threads = 1
-model = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "model.onnx"
-session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-inputs = session.get_inputs()
-batch = BATCH
-if isinstance(inputs[0].shape[0], int) and inputs[0].shape[0] != batch:  # the file fixes its batch
-    if batch > 1:
-        raise SystemExit(f"{model} takes {inputs[0].shape[0]} at a time: export it with an open first dimension for batches of {batch}")
-    batch = inputs[0].shape[0]
+// serving is what the program has to put samples together.
+func (d Deployment) serving() *strings.Replacer {
+	if d.Batching == nil || !(d.Batching.RatePerSecond > 0) {
+		return strings.NewReplacer("IMPORTS\n", "", "SERVING\n", "", "LISTENING\n", "")
+	}
+	b := *d.Batching
+	return strings.NewReplacer(
+		"IMPORTS\n", "import collections\nimport concurrent.futures\nimport http.server\nimport io\n",
+		"import statistics\n", "import queue\nimport random\nimport statistics\n", "import sys\nimport time\n", "import sys\nimport threading\nimport time\n",
+		"SERVING\n", strings.NewReplacer("MAXBATCH", fmt.Sprint(b.MaxBatch), "WAIT", fmt.Sprintf("%.6g", b.WaitSeconds), "RATE", fmt.Sprintf("%.6g", b.RatePerSecond), "POLICY", b.String()).Replace(servingText),
+		"LISTENING\n", fmt.Sprintf(listening, b.RatePerSecond, 1e3*b.P99Seconds),
+	)
+}
 
-
-def infer(*samples):
-    """The outputs, batch by batch, for an array of samples for each input of the model."""
-    names = [one.name for one in inputs]
-    return [session.run(None, {name: array[i : i + batch] for name, array in zip(names, samples)}) for i in range(0, len(samples[0]), batch)]
-
-
-if __name__ == "__main__":  # what a batch takes here: python3 infer.py model.onnx
-    sizes = SIZES  # of each input, where the model leaves them open
-    types = {"float": "float32", "double": "float64"}
-    samples = []
-    for one, known in itertools.zip_longest(inputs, sizes[: len(inputs)], fillvalue=[]):
-        shape = [batch] + [size if isinstance(size, int) else (known[at : at + 1] or [1])[0] for at, size in enumerate(one.shape[1:], 1)]
-        name = one.type[len("tensor(") : -1]
-        samples.append(numpy.zeros(shape, types.get(name, name)))
-    seconds = []
-    for _ in range(110):
-        begin = time.perf_counter()
-        infer(*samples)
-        seconds.append(time.perf_counter() - begin)
-    print(f"a batch of {batch} takes {1e3 * statistics.median(seconds[10:]):.3g} ms here (median of 100)")
+// listening is what the program does if it is asked to serve, or to try the load.
+const listening = `    if sys.argv[2:3] == ["--serve"]:  # python3 infer.py model.onnx --serve 8000
+        server = Server(("127.0.0.1", int(sys.argv[3])), Handler)
+        print(f"serves on http://127.0.0.1:{server.server_port}", flush=True)
+        server.serve_forever()
+    if sys.argv[2:3] == ["--load"]:  # python3 infer.py model.onnx --load 10
+        times = load([array[0] for array in samples], float(sys.argv[3]))
+        print(f"p99 {1e3 * times[int(0.99 * len(times))]:.4g} ms, mean {1e3 * statistics.mean(times):.4g} ms here at %.6g requests/s; predicted p99 %.4g ms")
+        raise SystemExit
 `

@@ -1,67 +1,75 @@
 package device
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"reflect"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/token"
-
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
 // MaxFileBytes bounds a device's file.
 const MaxFileBytes = 64 << 10
 
-// The bounds of a file's structure: the parser recurses without one.
-const (
-	maxTokens = 8_000
-	maxDepth  = 8
-)
+const wrongly = "the device is described wrongly"
 
 // Read reads and checks one device's file. The error is [problem.Invalid] and
 // names every fault with its field, its value and what would be right.
 func Read(data []byte) (Device, error) {
 	if len(data) > MaxFileBytes {
-		return Device{}, fault(0, fmt.Sprintf("has %d bytes: a device's file has at most %d", len(data), MaxFileBytes))
+		return Device{}, problem.WithFields(wrongly, []problem.Field{{Path: tree.WholeFile, Message: fmt.Sprintf("has %d bytes: a device's file has at most %d", len(data), MaxFileBytes)}})
 	}
-	if err := guard(lexer.Tokenize(string(data))); err != nil {
+	root, faults, err := tree.ParseYAML(data)
+	var told *problem.Error
+	if errors.As(err, &told) {
+		return Device{}, problem.WithFields(wrongly, told.Fields)
+	} else if err != nil {
 		return Device{}, err
 	}
-	var d Device
-	if err := yaml.UnmarshalWithOptions(data, &d, yaml.Strict()); err != nil {
-		return Device{}, unreadable(err)
+	d := &tree.Decoder{Faults: faults, Of: "a device"}
+	own := From(d, "", root)
+	if len(d.Faults) > 0 {
+		return Device{}, problem.WithFields(wrongly, d.Faults)
 	}
-	if faults := check(d); len(faults) > 0 {
-		return Device{}, problem.WithFields("the device is described wrongly", faults)
-	}
-	return d, nil
+	return own, nil
 }
 
-func fault(line int, message string) error {
-	return problem.WithFields("the device is described wrongly", []problem.Field{{Path: "file", Message: message, Line: line}})
-}
-
-// unreadable turns the parser's error into a fault with its line.
-func unreadable(err error) error {
-	var syntax interface {
-		error
-		GetToken() *token.Token
-		GetMessage() string
+// From is the device that a part of a file describes. What is wrong with it is among the
+// decoder's faults.
+func From(d *tree.Decoder, at string, n *tree.Node) (own Device) {
+	before := len(d.Faults)
+	written, err := json.Marshal(d.Plain(at, n))
+	if len(d.Faults) > before {
+		return own
 	}
-	if !errors.As(err, &syntax) {
-		return fault(0, "cannot be read: "+shorten(err.Error()))
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(written))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(&own)
 	}
-	message := syntax.GetMessage()
-	if strings.Contains(message, "unknown field") {
-		message += ": leave it out, or see the fields of a device in docs/edge.md"
-	} else {
-		message = "cannot be read: " + message
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		wanted := map[reflect.Kind]string{
+			reflect.String: "text", reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Int64: "a whole number",
+			reflect.Float64: "a number", reflect.Slice: "a list", reflect.Struct: "a mapping, such as {value: 4, source: vendor}",
+		}[kind.Type.Kind()]
+		d.Report(problem.Field{Path: cmp.Or(tree.Join(at, kind.Field), tree.WholeFile), Message: "must be " + wanted + ", not a " + kind.Value})
+	case err != nil:
+		d.Fault(cmp.Or(at, tree.WholeFile), n, "has an %s: leave it out, or see the fields of a device in docs/edge.md", strings.TrimPrefix(err.Error(), "json: "))
 	}
-	return fault(lineOf(syntax.GetToken()), shorten(message))
+	if err == nil {
+		for _, fault := range check(own) {
+			fault.Path = tree.Join(at, fault.Path)
+			d.Report(fault)
+		}
+	}
+	return own
 }
 
 func shorten(text string) string {
@@ -70,78 +78,4 @@ func shorten(text string) string {
 		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
-}
-
-func lineOf(t *token.Token) int {
-	if t == nil || t.Position == nil {
-		return 0
-	}
-	return t.Position.Line
-}
-
-// guard refuses what no device needs and what would let a small file mean a huge
-// one, before the parser sees it.
-func guard(tokens token.Tokens) error {
-	if len(tokens) == 0 {
-		return fault(0, "is empty: it needs at least name, title, processor, clusters, memory, power and default_runtime")
-	}
-	if len(tokens) > maxTokens {
-		return fault(0, fmt.Sprintf("has more than %d words and signs: describe one device in a file", maxTokens))
-	}
-	flow := 0
-	var columns []int
-	for _, t := range tokens {
-		if message := refusal(t); message != "" {
-			return fault(lineOf(t), message)
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		}
-		block := t.Type == token.SequenceEntryType || t.Next != nil && t.Next.Type == token.MappingValueType
-		if flow <= 0 && block && t.Position != nil {
-			columns = open(columns, t.Position.Column)
-		}
-		if flow+len(columns) > 2*maxDepth || flow > maxDepth || len(columns) > maxDepth {
-			return fault(lineOf(t), fmt.Sprintf("nests deeper than %d levels: no device does", maxDepth))
-		}
-	}
-	return nil
-}
-
-// open notes that a block begins or goes on at the column.
-func open(columns []int, column int) []int {
-	for len(columns) > 0 && columns[len(columns)-1] > column {
-		columns = columns[:len(columns)-1]
-	}
-	if len(columns) == 0 || columns[len(columns)-1] < column {
-		columns = append(columns, column)
-	}
-	return columns
-}
-
-// decimals are the numbers that all readers of YAML understand alike.
-var decimals = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
-
-// refusal says what is wrong with a token that no device has, or nothing.
-func refusal(t *token.Token) string {
-	switch t.Type {
-	case token.AnchorType, token.AliasType, token.MergeKeyType:
-		return "uses an anchor, an alias or a merge key (&, * or <<): write the values out"
-	case token.TagType, token.DirectiveType, token.MappingKeyType:
-		return "uses a tag, a directive or a ? key, which a device does not have: leave it out"
-	case token.DocumentHeaderType:
-		if t.Prev != nil {
-			return "has several YAML documents: describe one device in a file"
-		}
-	case token.IntegerType, token.FloatType:
-		if !decimals.MatchString(t.Value) {
-			return "has the number " + shorten(t.Value) + ", which readers of YAML understand differently: write it as 1500000000 or 1.5e9"
-		}
-	case token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.InfinityType, token.NanType:
-		return "has the number " + shorten(t.Value) + ": write a decimal number, such as 1500000000 or 1.5e9"
-	}
-	return ""
 }

@@ -151,7 +151,7 @@ func (s *Service) CheckBoards(def definition.Definition) error {
 		return nil
 	}
 	var faults []problem.Field
-	for i, name := range def.Inference.Devices {
+	for i, name := range def.Inference.Names() {
 		own, ok := strings.CutPrefix(name, device.BoardPrefix)
 		if _, known := s.siteOf(name); ok && !known {
 			faults = append(faults, problem.Field{Path: fmt.Sprintf("inference.devices[%d]", i), Value: name,
@@ -180,7 +180,7 @@ func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrd
 			if !s.take(ask.Board, asked) {
 				continue
 			}
-			order, err := s.toMeasure(ctx, key, ask.Device, settings)
+			order, err := s.toMeasure(ctx, *want.Definition.Inference, key, ask.Device, settings)
 			if err != nil || order != nil {
 				if err != nil {
 					s.release(ask.Board, asked, false)
@@ -229,8 +229,8 @@ func (s *Service) release(name string, asked settled, all bool) {
 }
 
 // toMeasure is what a board shall measure of the architecture; nil for nothing.
-func (s *Service) toMeasure(ctx context.Context, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
-	a, target, others, leave, err := s.lookAt(ctx, key, name, "")
+func (s *Service) toMeasure(ctx context.Context, section definition.Inference, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
+	a, target, others, leave, err := s.lookAt(ctx, section, key, name, "")
 	if err != nil || a.Skeleton == nil {
 		leave()
 		return nil, err
@@ -250,7 +250,7 @@ func (s *Service) toMeasure(ctx context.Context, key, name string, settings depl
 
 // lookAt is what the search of one device for an architecture needs, which it may do
 // until it leaves. Machine is the type of the worker's, where that is the device.
-func (s *Service) lookAt(ctx context.Context, key, name, machine string) (a emu.Architecture, target deployment.Target, others []emu.Architecture, leave func(), err error) {
+func (s *Service) lookAt(ctx context.Context, section definition.Inference, key, name, machine string) (a emu.Architecture, target deployment.Target, others []emu.Architecture, leave func(), err error) {
 	leave = func() {}
 	if a, err = s.store.Architecture(ctx, key); err != nil {
 		return a, target, nil, leave, err
@@ -258,9 +258,9 @@ func (s *Service) lookAt(ctx context.Context, key, name, machine string) (a emu.
 	if others, err = s.store.Architectures(ctx, knownArchitectures); err != nil {
 		return a, target, nil, leave, err
 	}
-	devices, err := catalogue()
+	devices, err := devicesOf(section)
 	if err != nil {
-		return a, target, nil, leave, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
+		return a, target, nil, leave, err
 	}
 	if target, err = s.target(devices, a, name, machine); err != nil {
 		return a, target, nil, leave, err
@@ -339,7 +339,7 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 // measured there, whatever their objectives are about.
 func (s *Service) refresh(ctx context.Context, name, key, machine, failure string) error {
 	for _, want := range s.options.Wanted(name) {
-		def, first := want.Definition, want.Definition.Inference.Devices[0]
+		def, first := want.Definition, want.Definition.Inference.Devices[0].Name
 		if first != name && machine == "" || !slices.Contains(want.Keys, key) {
 			continue
 		}
@@ -347,7 +347,7 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if err != nil {
 			continue
 		}
-		a, target, others, leave, err := s.lookAt(ctx, key, first, machine)
+		a, target, others, leave, err := s.lookAt(ctx, *def.Inference, key, first, machine)
 		if err != nil {
 			return err
 		}

@@ -88,6 +88,15 @@ func lastRun(a emu.Architecture) (last time.Time) {
 // catalogue parses all descriptions of devices: once.
 var catalogue = sync.OnceValues(device.Catalogue)
 
+// devicesOf are the catalogue's and those that the study file describes.
+func devicesOf(section definition.Inference) ([]device.Device, error) {
+	devices, err := catalogue()
+	if err != nil {
+		return nil, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
+	}
+	return device.Add(devices, section.Own()...), nil
+}
+
 func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
 	if err := s.searching.Enter(ctx); err != nil {
 		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
@@ -101,12 +110,12 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 	if err != nil {
 		return nil, err
 	}
-	devices, err := catalogue()
+	devices, err := devicesOf(*def.Inference)
 	if err != nil {
-		return nil, problem.New(problem.Internal, "the catalogue of devices cannot be read: %w", err)
+		return nil, err
 	}
 	var found []deployment.Deployment
-	for _, name := range def.Inference.Devices {
+	for _, name := range def.Inference.Names() {
 		target, err := s.target(devices, a, name, machine)
 		if err != nil {
 			return nil, err
@@ -153,7 +162,7 @@ func (s *Service) withBoards(a emu.Architecture, def definition.Definition) emu.
 	if def.Inference == nil {
 		return a
 	}
-	for _, name := range def.Inference.Devices {
+	for _, name := range def.Inference.Names() {
 		if !strings.HasPrefix(name, device.BoardPrefix) {
 			continue
 		}
@@ -179,7 +188,7 @@ func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) 
 // the devices is its own machine, no such run is known, and no other worker of
 // the kind is at it: one that had this trial before may have lost it with its lease.
 func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine string, id trial.ID) []protocol.InferenceCell {
-	if def.Inference == nil || !slices.Contains(def.Inference.Devices, device.ThisMachine) {
+	if def.Inference == nil || !slices.Contains(def.Inference.Names(), device.ThisMachine) {
 		return nil
 	}
 	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == machine })

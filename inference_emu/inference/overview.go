@@ -41,7 +41,7 @@ func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOv
 		answer.Notes = append(answer.Notes, "the study has no inference section: write one with the devices (docs/edge.md)")
 		return answer, nil
 	}
-	answer.Devices = def.Inference.Devices
+	answer.Devices = def.Inference.Names()
 	var ranked []protocol.RankedTrial
 	for _, one := range ranking.Rank(now.Trials, def.Objectives) {
 		ranked = append(ranked, one.Ranked())

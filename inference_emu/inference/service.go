@@ -254,6 +254,9 @@ func inferenceOf(a emu.Architecture, machine string, found []deployment.Deployme
 	inference.LatencySeconds, inference.BatchSize = trial.Float(first.LatencySeconds.Value), first.Configuration.BatchSize
 	inference.SamplesPerSecond, inference.JoulesPerSample = trial.Float(first.SamplesPerSecond), trial.Float(first.JoulesPerSample.Value)
 	inference.MemoryBytes = first.MemoryBytes
+	if first.Batching != nil {
+		inference.P99Seconds = trial.Float(first.Batching.P99Seconds)
+	}
 	if first.Runs() {
 		inference.LatencyLowSeconds, inference.LatencyHighSeconds = trial.Float(first.LatencySeconds.Low), trial.Float(first.LatencySeconds.High)
 		inference.JoulesPerSampleLow, inference.JoulesPerSampleHigh = trial.Float(first.JoulesPerSample.Low), trial.Float(first.JoulesPerSample.High)

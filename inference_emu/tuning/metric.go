@@ -25,15 +25,6 @@ func Metrics() []Metric { return []Metric{Latency, Throughput, Energy, Memory} }
 // Maximize reports whether more of it is better.
 func (m Metric) Maximize() bool { return m == Throughput }
 
-// ParseMetric reads a metric's name; units other than the metric's own are for
-// constraints.
-func ParseMetric(text string) (Metric, error) {
-	if m := Metric(strings.TrimSpace(text)); slices.Contains(Metrics(), m) {
-		return m, nil
-	}
-	return "", invalid("metric", text, "must be one of "+metricNames())
-}
-
 func metricNames() string {
 	var names []string
 	for _, m := range Metrics() {
@@ -85,7 +76,7 @@ func (m Metric) score(c Configuration, o Outcome) (float64, error) {
 }
 
 func (m Metric) faults(path string) []problem.Field {
-	if _, err := ParseMetric(string(m)); err != nil {
+	if !slices.Contains(Metrics(), m) {
 		return []problem.Field{{Path: path, Message: "must be one of " + metricNames(), Value: string(m)}}
 	}
 	return nil

@@ -79,17 +79,17 @@ func (l *ledger) result() Result {
 	}
 	best := l.best()
 	if best != nil && best.Feasible() {
-		r.Best, r.Doubtful = best, l.doubtful(*best)
+		r.Best, r.Doubtful = best, l.settings.Doubtful(*best)
 		return r
 	}
 	r.Nearest, r.Unmet = best, l.unmet()
 	return r
 }
 
-// doubtful are the constraints that hold but for the band.
-func (l *ledger) doubtful(e Evaluation) []string {
+// Doubtful are the constraints that hold but for the band.
+func (s Settings) Doubtful(e Evaluation) []string {
 	var list []string
-	for _, c := range l.settings.Constraints {
+	for _, c := range s.Constraints {
 		if value, err := c.Metric.worst(e.Configuration, e.Outcome); err == nil && c.missed(value) > 0 {
 			list = append(list, c.String())
 		}

@@ -24,6 +24,8 @@ func Estimated(names []string, reported map[string]trial.Float, t trial.Trial) b
 			return t.Cost.Estimated()
 		case t.Inference == nil || t.Inference.Device == "" || !slices.Contains(definition.EdgeNames(), name):
 			return false
+		case name == definition.EdgeP99:
+			return true // it is simulated
 		case strings.Contains(name, "joules"):
 			return t.Inference.EnergyEstimated()
 		}

@@ -301,7 +301,7 @@ func (d Definition) Plan() budget.Plan {
 	if d.Search.Promotion == budget.Population {
 		plan = budget.NewPopulationPlan(d.Budget, d.Search.Population, d.Stop.Trials)
 	}
-	plan.System = d.SystemPlan()
+	plan.System = append(d.SystemPlan(), d.Inference.plan()...)
 	plan.UpperBound = d.Search.EarlyStopping != nil
 	if again := d.Search.Repeats; again != nil {
 		trials := again.Trials

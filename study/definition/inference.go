@@ -1,16 +1,21 @@
 package definition
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
 // Inference is the inference section: where the models will run, and what is
 // wanted there.
 type Inference struct {
-	// Devices are names of the catalogue, or "this-machine" for the worker's
-	// own. Objectives are about the first one.
-	Devices []string `json:"devices"`
+	// Devices are where the models will run. Objectives are about the first one.
+	Devices []InferenceDevice `json:"devices"`
 	// BatchSize bounds the batch that is searched.
 	BatchSize BatchRange `json:"batch_size"`
 	// Cores bounds the cores; a device with fewer has all of its own. Nil: all may be used.
@@ -19,6 +24,54 @@ type Inference struct {
 	MemoryMiB int `json:"memory_mib,omitempty"`
 	// Objective is what the best deployment is best in, and keeps to what.
 	Objective InferenceObjective `json:"objective"`
+	// Scenario is how requests come; nil: one after the other.
+	Scenario *Scenario `json:"scenario,omitempty"`
+}
+
+// InferenceDevice is a name of the catalogue, "this-machine" for the worker's own,
+// "board/" and a board's name, or a device that the study file describes.
+type InferenceDevice struct {
+	Name string
+	Own  *device.Device
+}
+
+// MarshalJSON writes the name, or the description.
+func (d InferenceDevice) MarshalJSON() ([]byte, error) {
+	if d.Own != nil {
+		return json.Marshal(d.Own)
+	}
+	return json.Marshal(d.Name)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *InferenceDevice) UnmarshalJSON(data []byte) error {
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return json.Unmarshal(data, &d.Name)
+	}
+	err := json.Unmarshal(data, &d.Own)
+	if err == nil {
+		d.Name = d.Own.Name
+	}
+	return err
+}
+
+// Scenario is how requests come, by the names of MLPerf Inference: one of these.
+type Scenario struct {
+	Server      *ServerScenario      `json:"server,omitempty"`
+	MultiStream *MultiStreamScenario `json:"multi-stream,omitempty"`
+}
+
+// ServerScenario is requests of one sample that come independently of each other.
+type ServerScenario struct {
+	// Rate is how many come in a second, P99MS what the 99th percentile of waiting and
+	// inference may be in milliseconds.
+	Rate  float64 `json:"rate"`
+	P99MS float64 `json:"p99_ms"`
+}
+
+// MultiStreamScenario is requests of so many samples, one after the other.
+type MultiStreamScenario struct {
+	Streams int `json:"streams"`
 }
 
 // BatchRange are the batch sizes, or the numbers of cores, that are searched.
@@ -34,6 +87,40 @@ type InferenceObjective struct {
 	Constraints []string `json:"constraints,omitempty"`
 }
 
+// Names are the devices' names.
+func (i Inference) Names() (names []string) {
+	for _, one := range i.Devices {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+// Own are the devices that the study file describes.
+func (i Inference) Own() (own []device.Device) {
+	for _, one := range i.Devices {
+		if one.Own != nil {
+			own = append(own, *one.Own)
+		}
+	}
+	return own
+}
+
+// plan says for where and for what deployments are searched.
+func (i *Inference) plan() []string {
+	if i == nil {
+		return nil
+	}
+	text := "Deployed on " + strings.Join(i.Names(), ", ") + ", best in " + string(i.Objective.Metric)
+	switch load, _ := i.Settings(); { // what cannot be read here is a later version's
+	case load.Load == nil:
+	case load.Load.Streams > 0:
+		text += fmt.Sprintf(", for requests of %d samples", load.Load.Streams)
+	default:
+		text += fmt.Sprintf(", for %g requests/s with a p99 of at most %g ms", load.Load.Rate, 1e3*load.Load.P99Seconds)
+	}
+	return []string{text + "."}
+}
+
 // Settings are what the search for deployments takes. A checked definition's
 // constraints can be read.
 func (i Inference) Settings() (deployment.Settings, error) {
@@ -41,6 +128,11 @@ func (i Inference) Settings() (deployment.Settings, error) {
 	settings.MemoryBytes = int64(i.MemoryMiB) << 20
 	if i.Cores != nil {
 		settings.CoresLow, settings.CoresHigh = i.Cores.Low, i.Cores.High
+	}
+	if i.Scenario != nil && i.Scenario.Server != nil {
+		settings.Load = &deployment.Load{Rate: i.Scenario.Server.Rate, P99Seconds: i.Scenario.Server.P99MS / 1000}
+	} else if i.Scenario != nil && i.Scenario.MultiStream != nil {
+		settings.Load = &deployment.Load{Streams: i.Scenario.MultiStream.Streams}
 	}
 	for _, text := range i.Objective.Constraints {
 		constraint, err := tuning.ParseConstraint(text)

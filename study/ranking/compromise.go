@@ -80,6 +80,7 @@ func bandOf(t *trial.Trial, formula objective.Formula, direction definition.Dire
 	value := func(latency, joules trial.Float) float64 {
 		assumed, other := *t, *i
 		other.LatencySeconds, other.SamplesPerSecond, other.JoulesPerSample = latency, trial.Float(i.BatchSize)/latency, joules
+		other.P99Seconds *= latency / i.LatencySeconds
 		assumed.Inference = &other
 		return direction.Score(trial.Float(formula.Value(Numbers(assumed, t.Last))))
 	}
@@ -156,6 +157,9 @@ func Numbers(t trial.Trial, metrics map[string]trial.Float) map[string]float64 {
 	if i := t.Inference; i != nil && i.Device != "" {
 		known["edge.latency_ms"], known["edge.samples_per_second"] = 1e3*float64(i.LatencySeconds), float64(i.SamplesPerSecond)
 		known["edge.joules_per_sample"], known["edge.memory_mib"] = float64(i.JoulesPerSample), float64(i.MemoryBytes)/(1<<20)
+		if known[definition.EdgeP99] = 1e3 * float64(i.P99Seconds); i.P99Seconds == 0 { // overloaded, or it does not run
+			known[definition.EdgeP99] = math.NaN()
+		}
 		known["inference_seconds"], known["inference_joules"] = 1/float64(i.SamplesPerSecond), float64(i.JoulesPerSample)
 	}
 	for name, value := range metrics {

@@ -1,6 +1,8 @@
 package studyfile_test
 
 import (
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,5 +33,86 @@ func TestBoundsOfADeployment(t *testing.T) {
 		if _, err := parse(bounds); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", bounds, err, want)
 		}
+	}
+}
+
+// Without a scenario, and with the one that it is then, a study means the same; batch is
+// throughput, with larger batches.
+func TestScenarios(t *testing.T) {
+	parse := func(section string) (definition.Definition, error) {
+		return studyfile.Parse([]byte("name: edge\nspace: {lr: {type: float, low: 0.1, high: 1}}\nobjective: {metric: accuracy, direction: maximize}\nbudget: {epochs: 1}\ncommand: [train]\ninference: {devices: [raspberry-pi-4]"+section+"}\n"), studyfile.YAML)
+	}
+	for one, other := range map[string]string{
+		", scenario: single": "",
+		", scenario: batch":  ", objective: throughput, batch_size: {low: 1, high: 32}",
+		", scenario: batch, objective: energy, batch_size: 4": ", objective: energy, batch_size: 4",
+		", scenario: {server: {rate: 200/s, p99_ms: 50}}":     ", scenario: {server: {rate: 200.0, p99_ms: 50}}, batch_size: {high: 32}",
+		", scenario: {multi-stream: {streams: 8}}":            ", batch_size: {high: 32}, scenario: {multi-stream: {streams: 8}}",
+	} {
+		a, err := parse(one)
+		b, fault := parse(other)
+		if err != nil || fault != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%q is %+v (%v), %q is %+v (%v)", one, a.Inference, err, other, b.Inference, fault)
+		}
+	}
+	for section, want := range map[string]string{
+		", scenario: offline": "inference.scenario: must be single, batch, {server: {rate: 200/s, p99_ms: 50}} or {multi-stream: {streams: 8}}",
+		", scenario: {}":      "inference.scenario: must be one of single",
+		", scenario: {server: {rate: 200/s, p99_ms: 50}, multi-stream: {streams: 8}}": "inference.scenario: must be one of single",
+		", scenario: {server: {rate: 200/s}}":                                         "inference.scenario.server.p99_ms: is missing",
+		", scenario: {server: {p99_ms: 5}}":                                           "inference.scenario.server.rate: is missing",
+		", scenario: {server: {rate: fast, p99_ms: 5}}":                               "inference.scenario.server.rate: must be requests a second, such as 200/s, above 0 and at most 1e+06 (got fast)",
+		", scenario: {server: {rate: 0, p99_ms: 5}}":                                  "inference.scenario.server.rate: must be requests",
+		", scenario: {server: {rate: .inf, p99_ms: 5}}":                               "inference.scenario.server.rate: must be requests",
+		", scenario: {server: {rate: 5, p99_ms: 0}}":                                  "inference.scenario.server.p99_ms: must be a number between",
+		", scenario: {server: {rate: 5, p99: 5}}":                                     "inference.scenario.server.p99: is not a field of",
+		", scenario: {multi-stream: {streams: 0}}":                                    "inference.scenario.multi-stream.streams: must be a whole number",
+		", scenario: {multi-stream: {}}":                                              "inference.scenario.multi-stream.streams: is missing",
+		", scenario: batch, objective: latency":                                       "inference.scenario: needs objective: throughput or energy",
+		", objective: throughput, scenario: {server: {rate: 5, p99_ms: 5}}":           "inference.objective: must be latency or energy",
+	} {
+		if _, err := parse(section); err == nil || !strings.Contains(unplaced(err), want) {
+			t.Errorf("%q: %v, want %q", section, err, want)
+		}
+	}
+	if _, err := studyfile.Parse([]byte("name: edge\nspace: {lr: {type: float, low: 0.1, high: 1}}\nobjective: {metric: edge.p99_ms, direction: minimize}\ncommand: [train]\ninference: {devices: [raspberry-pi-4]}\n"), studyfile.YAML); err == nil || !strings.Contains(unplaced(err), "inference.scenario: is missing: edge.p99_ms is of a load") {
+		t.Errorf("edge.p99_ms without a scenario: %v", err)
+	}
+}
+
+// unplaced is what the error says, without lines.
+func unplaced(err error) string {
+	return regexp.MustCompile(` \(line \d+\)`).ReplaceAllString(err.Error(), "")
+}
+
+// A device that is described in place has the faults of one in a file, each with its
+// field, its line, its value and the fix.
+func TestAnOwnDeviceSaysWhatIsWrong(t *testing.T) {
+	sound := string(read(t, "testdata/valid/edge.yaml"))
+	for change, want := range map[[2]string]string{
+		{"cores: {value: 4,", "cores: {value: 0,"}:                                   "inference.devices[1].clusters[0].cores.value: must be between 1 and 1024 (got 0)",
+		{"bytes: {value: 2147483648, source: vendor}", "bytes: {value: 2147483648}"}: "inference.devices[1].memory.bytes.source: must say",
+		{"name: my-board", "name: My Board"}:                                         "inference.devices[1].name: must be 1 to 64 small letters",
+		{"name: my-board", "name: jetson-nano"}:                                      "inference.devices[1].name: is a name that Tandem knows: give yours another, such as my-jetson-nano (got jetson-nano)",
+		{"name: my-board", "name: this-machine"}:                                     "inference.devices[1].name: is a name that Tandem knows",
+		{"title: A board of mine", "titel: A board of mine"}:                         `inference.devices[1]: has an unknown field "titel": leave it out`,
+		{"cores: {value: 4,", "cores: {value: four,"}:                                "inference.devices[1].clusters.cores.value: must be a whole number, not a string",
+		{"cores: {value: 4,", "cores: {value: 0x4,"}:                                 "inference.devices[1].clusters[0].cores.value: is read differently by different versions of YAML",
+		{"    - raspberry-pi-4", "    - {name: my-board}\n    - raspberry-pi-4"}:     "inference.devices[0].clusters: must be 1 to 8 groups",
+		{"    - raspberry-pi-4", "    - my-board"}:                                   "inference.devices[0]: there is no device \"my-board\"",
+		{"    - raspberry-pi-4", "    - {}"}:                                         "inference.devices[0].name: must be",
+		{"    - raspberry-pi-4", "    - [raspberry-pi-4]"}:                           "inference.devices[0]: must be text, not a list",
+	} {
+		text := strings.Replace(sound, change[0], change[1], 1)
+		if text == sound {
+			t.Fatalf("there is no %q", change[0])
+		}
+		if _, err := studyfile.Parse([]byte(text), studyfile.YAML); err == nil || !strings.Contains(unplaced(err), want) {
+			t.Errorf("%q: %v\nwant %q", change[1], err, want)
+		}
+	}
+	twice := sound + strings.Replace(sound[strings.Index(sound, "    - name: my-board"):], "A board", "Another", 1)
+	if _, err := studyfile.Parse([]byte(twice), studyfile.YAML); err == nil || !strings.Contains(unplaced(err), "inference.devices[2]: is there already: my-board") {
+		t.Errorf("two of a name: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/studyfile/confidential"
 	"github.com/tandem-tune/tandem/study/studyfile/encryption"
+	"github.com/tandem-tune/tandem/study/studyfile/inference"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
@@ -39,7 +40,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Constraints = readConstraints(s)
 	def.Space = readSpace(s)
 	def.System = readSystem(s, len(def.Command) > 0 && def.Service == nil)
-	def.Inference = readInference(s)
+	def.Inference = inference.Read(s)
 	def.Budget = readBudget(s, def.Service != nil)
 	def.Search = readSearch(s, def.Budget.Eta, def.Service != nil)
 	def.Stop = readStop(s, def)
@@ -55,6 +56,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Hooks = readHooks(s)
 	checkService(s, &def)
 	confidential.Read(s, &def)
+	inference.Check(s, def)
 	checkDefinition(d, def)
 	return def
 }

@@ -112,7 +112,7 @@ func TestATableLabelsEstimatesOfInference(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	view := s.create()
-	view.Definition.Inference = &definition.Inference{Devices: []string{"this-machine"}}
+	view.Definition.Inference = &definition.Inference{Devices: []definition.InferenceDevice{{Name: "this-machine"}}}
 	one := ranked(0, 1)
 	one.Inference = &trial.InferenceCost{Device: "this-machine", Method: "measured", EnergyMethod: "estimate: 10 W per busy core"}
 	show := newStage(t, func(c *api.Config) {

@@ -57,6 +57,16 @@ func (shareSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
+type deviceSchema struct{}
+
+// Schema describes definition.InferenceDevice.
+func (deviceSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		OneOf:       []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeObject, AdditionalProperties: true}},
+		Description: "a name, or a device with the fields of examples/edge-device/my-board.yaml",
+	}
+}
+
 type stateSchema struct{}
 
 // Schema describes trial.State.
@@ -81,6 +91,7 @@ func NewRegistry(problem reflect.Type) huma.Registry {
 	registry.RegisterTypeAlias(reflect.TypeFor[trial.State](), reflect.TypeFor[stateSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[space.Value](), reflect.TypeFor[valueSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[definition.GPUShare](), reflect.TypeFor[shareSchema]())
+	registry.RegisterTypeAlias(reflect.TypeFor[definition.InferenceDevice](), reflect.TypeFor[deviceSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[definition.System](), reflect.TypeFor[systemSchema]())
 	registry.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), problem)
 	return registry

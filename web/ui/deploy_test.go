@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -99,7 +100,34 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#deploy-table tbody td")].map(cell => cell.textContent)`, []string{"it does not run there", "it does not run there"})
 	p.seeText("#deploy-note", "raspberry-pi-4: no configuration can run the model: a batch of 1 needs")
 	p.see(`document.querySelector("#deploy-programs").hidden`, true)
+	tryLoad(s, p)
 	p.quiet()
+}
+
+// tryLoad looks whether the pages name a board that the study file describes, and how
+// samples are put together under its load.
+func tryLoad(s *stage, p *tab) {
+	content, err := os.ReadFile("../../inference_emu/device/testdata/my-board.yaml")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	own := "\n    - " + strings.ReplaceAll(strings.TrimSpace(string(content)), "\n", "\n      ")
+	s.create(strings.NewReplacer("name: deployed", "name: loaded", "epochs: 3", "epochs: 1",
+		`inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 8}, objective: {metric: throughput, constraint: "latency_ms <= 0.0001"}}`,
+		"inference:\n  objective: energy\n  scenario: {server: {rate: 20000/s, p99_ms: 40}}\n  devices:"+own+"\n    - raspberry-pi-4\n").Replace(deployedFile))
+	h := s.hand()
+	lease := h.lease("loaded")
+	h.savesWide(lease, 300)
+	h.report(lease, 1, 0.5)
+	h.finish(lease, protocol.BudgetReached, "")
+	for _, page := range []string{"/studies/loaded/trials/0", "/studies/loaded", "/studies/loaded/edge"} {
+		p.visit(page)
+		p.seeText(`#deploy-table [data-device="my-board"] td`, "together, wait")
+		p.seeText(`#deploy-table [data-device="my-board"] td`, "at 20,000 requests/s (estimate)")
+		p.seeText("#deploy-programs pre", "# my-board: a batch of")
+		p.seeText("#deploy-programs pre", "max_batch, wait_seconds = ")
+	}
+	p.seeText("#edge-trials", "at 20,000 requests/s (estimate)")
 }
 
 // tryEstimatedObjective looks whether the leaderboard says of each objective by itself

@@ -221,3 +221,33 @@ func Elements(at string, n *Node) (items []*Node, paths []string) {
 	}
 	return n.Items, paths
 }
+
+// Plain is the node as Go's values of JSON; where each part of it stands is noted.
+func (d *Decoder) Plain(at string, n *Node) any {
+	d.Places.Put(at, at, n.Line)
+	switch n.Kind {
+	case Null:
+		return nil
+	case Unclear:
+		d.Fault(at, n, "is read differently by different versions of YAML: write a decimal number, such as 1500000000 or 1.5e9, or text in quotes")
+	case Boolean:
+		return strings.EqualFold(n.Raw, "true")
+	case Number:
+		if f, err := strconv.ParseFloat(n.Raw, 64); err == nil {
+			return f
+		}
+	case List:
+		list := []any{}
+		for i, item := range n.Items {
+			list = append(list, d.Plain(Index(at, i), item))
+		}
+		return list
+	case Mapping:
+		fields := map[string]any{}
+		for _, e := range n.Entries {
+			fields[e.Key] = d.Plain(Join(at, e.Key), e.Value)
+		}
+		return fields
+	}
+	return n.Raw
+}

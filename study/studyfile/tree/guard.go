@@ -29,13 +29,13 @@ func guard(tokens token.Tokens) error {
 func refusal(t *token.Token) string {
 	switch t.Type {
 	case token.AnchorType, token.AliasType, token.MergeKeyType:
-		return "uses an anchor, an alias or a merge key (&, * or <<), which study files do not have: write the values out"
+		return "uses an anchor, an alias or a merge key (&, * or <<), which these files do not have: write the values out"
 	case token.TagType:
-		return "uses the tag " + Shorten(t.Value) + ", and study files have no tags: leave it out, or put text in quotes"
+		return "uses the tag " + Shorten(t.Value) + ", and these files have no tags: leave it out, or put text in quotes"
 	case token.DirectiveType:
-		return "uses a YAML directive (%), which study files do not have: leave it out"
+		return "uses a YAML directive (%), which these files do not have: leave it out"
 	case token.MappingKeyType:
-		return "marks a key with ?, which study files do not have: write name: value"
+		return "marks a key with ?, which these files do not have: write name: value"
 	}
 	return ""
 }

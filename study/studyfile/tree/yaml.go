@@ -28,7 +28,7 @@ func ParseYAML(data []byte) (root *Node, faults []problem.Field, err error) {
 	}
 	switch {
 	case len(file.Docs) > 1:
-		return nil, nil, FileFault(line(file.Docs[1].Start), "has several YAML documents: write one study to a file, without a further ---")
+		return nil, nil, FileFault(line(file.Docs[1].Start), "has several YAML documents: write one to a file, without a further ---")
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
 		return nil, nil, FileFault(0, "is empty: it needs at least name, objective and space")
 	}

@@ -17,6 +17,9 @@ const listOf = (text) => text.split(",").map((item) => item.trim()).filter((item
 const spelled = (value) => (typeof value === "string" && (Typed.is(value) || value === "true" || value === "false" || /[,;"]/.test(value)) ? JSON.stringify(value) : String(value));
 const listed = (list) => (Array.isArray(list) ? list.map(spelled).join(", ") : list === undefined || list === null ? "" : spelled(list));
 
+/** A list with what no field can show stays as it is written. */
+const described = (list) => (Array.isArray(list) && list.some((one) => one !== null && typeof one === "object") ? "as the file says" : listed(list));
+
 /** Conditions as people type them: "optimizer = sgd, adam; layers = 3". */
 function conditions(text) {
   const pairs = text.split(";").map((part) => part.split("=")).filter(([name]) => name.trim() !== "");
@@ -64,7 +67,7 @@ const places = [
   ["stop", ["stop", "joules"], { label: "Joules", from: number, placeholder: "no bound", narrow: true }],
   ["stop", ["stop", "target_reached"], { label: "When the target is reached", kind: "flag" }],
   ["system", ["system"], { label: "System parameters", kind: "choice", options: choice("the default", "auto", "off"), hint: "Without it, the number of threads is tuned while trials train. off: nothing is.", whole: "as the file says" }],
-  ["edge", ["inference", "devices"], { label: "Devices", hint: "Where the model will run, such as raspberry-pi-4, this-machine (tandem edge devices lists them)", from: (text) => listOf(text).map(String), to: listed }],
+  ["edge", ["inference", "devices"], { label: "Devices", hint: "Where the model will run, such as raspberry-pi-4, this-machine (tandem edge devices lists them)", from: (text) => listOf(text).map(String), to: described }],
   ["edge", ["inference", "objective"], { label: "Best in", kind: "choice", options: choice("latency", "throughput", "energy"), narrow: true, rule: "metric" }],
 ];
 

@@ -117,11 +117,17 @@ func (f batchFlags) process() (batching.Arrivals, error) {
 	case f.arrivals != "":
 		return recordedArrivals(f.arrivals)
 	}
-	rate, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(f.rate), "/s"), 64)
+	rate, err := ratePerSecond(f.rate)
+	return batching.Poisson{Rate: rate}, err
+}
+
+// ratePerSecond reads requests a second, such as 200/s.
+func ratePerSecond(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), "/s"), 64)
 	if err != nil || !(rate > 0) || math.IsInf(rate, 0) {
-		return nil, problem.New(problem.Invalid, "--rate %q is not a number above 0, such as 200/s", f.rate)
+		return 0, problem.New(problem.Invalid, "--rate %q is not a number above 0, such as 200/s", text)
 	}
-	return batching.Poisson{Rate: rate}, nil
+	return rate, nil
 }
 
 func recordedArrivals(path string) (batching.Arrivals, error) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,8 @@ type deployFlags struct {
 	objective    string
 	constraints  []string
 	dimensions   map[string]string
+	rate         string
+	p99          time.Duration
 	program      bool
 	json         bool
 }
@@ -52,6 +55,7 @@ no device keeps to the constraints, the exit code is 1.`,
 		Example: `  tandem edge deploy model.onnx
   tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 16 --objective energy --constraint 'latency_ms <= 50'
   tandem edge deploy model.onnx --device raspberry-pi-4 --program > infer.py
+  tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 32 --rate 20/s --p99 500ms
   tandem edge deploy model.onnx --device my-board --device-file my-board.yaml --calibration my-board.json`,
 		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -70,6 +74,8 @@ no device keeps to the constraints, the exit code is 1.`,
 	set.StringVar(&flags.objective, "objective", "latency", "latency, throughput or energy")
 	set.StringArrayVar(&flags.constraints, "constraint", nil, "what to keep to, such as 'latency_ms <= 50'; may be repeated")
 	set.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that the file leaves open, as `name=size`")
+	set.StringVar(&flags.rate, "rate", "", "requests of one sample that come in a second, independently, such as 20/s; with --p99")
+	set.DurationVar(&flags.p99, "p99", 0, "what the 99th percentile of waiting and inference may be, such as 500ms")
 	set.BoolVar(&flags.program, "program", false, "print the program that runs the model so, for one device")
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	return command
@@ -135,6 +141,13 @@ func (f *deployFlags) settings() (deployment.Settings, error) {
 		return s, term.Misuse("--objective %q: it is latency, throughput or energy", f.objective)
 	}
 	s.Objective = metric
+	if f.rate != "" || f.p99 != 0 {
+		rate, err := ratePerSecond(f.rate)
+		if err != nil || f.p99 <= 0 || metric == tuning.Throughput {
+			return s, term.Misuse("--rate %q --p99 %s --objective %s: a load is both, such as --rate 20/s --p99 500ms, for latency or energy", f.rate, f.p99, f.objective)
+		}
+		s.Load = &deployment.Load{Rate: rate, P99Seconds: f.p99.Seconds()}
+	}
 	for _, text := range f.constraints {
 		constraint, err := tuning.ParseConstraint(text)
 		if err != nil {

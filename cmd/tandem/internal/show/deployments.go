@@ -35,6 +35,9 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 			}
 			fmt.Fprintf(out, "  %s: %s\n", format.Plain(one.Device), format.Plain(unmet))
 		}
+		if one.Batching != nil {
+			fmt.Fprintf(out, "  %s: %s, an estimate\n", format.Plain(one.Device), one.Batching)
+		}
 		if one.MeasuredAt != nil {
 			fmt.Fprintf(out, "  %s: measured on %s\n", format.Plain(one.Device), one.MeasuredAt.Local().Format("2006-01-02 15:04"))
 		}

@@ -1,12 +1,11 @@
-package studyfile
+// Package inference reads the section inference of study files.
+package inference
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
-	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -20,18 +19,19 @@ const (
 	maxMemoryMiB = 1 << 20
 )
 
-// readInference reads the section; nil where there is none.
-func readInference(s tree.Section) *definition.Inference {
+// Read reads the section; nil where there is none.
+func Read(s tree.Section) *definition.Inference {
 	n, at := s.Get("inference")
 	if n == nil {
 		return nil
 	}
 	result := &definition.Inference{BatchSize: definition.BatchRange{Low: 1, High: 1}, Objective: definition.InferenceObjective{Metric: tuning.Latency}}
-	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "objective")
+	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "objective", "scenario")
 	if !ok {
 		return result
 	}
 	result.Devices = readDevices(known)
+	readScenario(known, result)
 	readBounds(known, "batch_size", deployment.MaxBatch, &result.BatchSize)
 	if n, _ := known.Get("cores"); n != nil {
 		result.Cores = &definition.BatchRange{Low: 1, High: mostCores}
@@ -39,47 +39,9 @@ func readInference(s tree.Section) *definition.Inference {
 	}
 	known.Whole("memory_mib", 1, maxMemoryMiB, &result.MemoryMiB)
 	if objective, at := known.Get("objective"); objective != nil {
-		readInferenceObjective(s.Decoder, at, objective, &result.Objective)
+		readObjective(s.Decoder, at, objective, &result.Objective)
 	}
 	return result
-}
-
-func readDevices(s tree.Section) []string {
-	const wanted = `where the model will run, such as [raspberry-pi-4]: "tandem edge devices" lists the names`
-	n, at := s.Need("devices", wanted)
-	if n == nil {
-		return nil
-	}
-	items, paths := tree.Elements(at, n)
-	if len(items) == 0 || len(items) > maxDevices {
-		s.Fault(at, n, "must name 1 to %d devices", maxDevices)
-		return nil
-	}
-	catalogue, err := device.Catalogue()
-	if err != nil {
-		s.Fault(at, n, "cannot be checked: %v", err)
-		return nil
-	}
-	var names []string
-	for i, item := range items {
-		var name string
-		before := len(s.Faults)
-		s.TextOf(paths[i], item, tree.MaxKey, &name)
-		if len(s.Faults) > before {
-			continue
-		}
-		if own, board := strings.CutPrefix(name, device.BoardPrefix); board {
-			if !device.IsName(own) {
-				s.Fault(paths[i], item, "must have small letters, digits and single hyphens after %s, as the board's --device has", device.BoardPrefix)
-			}
-		} else if _, err := device.Find(catalogue, name); err != nil && name != device.ThisMachine {
-			s.Fault(paths[i], item, "%s; tandem edge agent makes a board of yours one, %sNAME", message(err), device.BoardPrefix)
-		} else if slices.Contains(names, name) {
-			s.Fault(paths[i], item, "is there already")
-		}
-		names = append(names, name)
-	}
-	return names
 }
 
 // readBounds reads a number or a range.
@@ -106,10 +68,10 @@ func readBounds(s tree.Section, field string, most int, target *definition.Batch
 	}
 }
 
-// readInferenceObjective reads a metric, or a mapping with constraints.
-func readInferenceObjective(d *tree.Decoder, at string, n *tree.Node, target *definition.InferenceObjective) {
+// readObjective reads a metric, or a mapping with constraints.
+func readObjective(d *tree.Decoder, at string, n *tree.Node, target *definition.InferenceObjective) {
 	if n.Kind != tree.Mapping {
-		readInferenceMetric(d, at, n, target)
+		readMetric(d, at, n, target)
 		return
 	}
 	known, ok := d.Open(at, n, "metric", "constraint", "constraints")
@@ -117,7 +79,7 @@ func readInferenceObjective(d *tree.Decoder, at string, n *tree.Node, target *de
 		return
 	}
 	if metric, at := known.Get("metric"); metric != nil {
-		readInferenceMetric(d, at, metric, target)
+		readMetric(d, at, metric, target)
 	}
 	for _, field := range []string{"constraint", "constraints"} {
 		given, at := known.Get(field)
@@ -128,7 +90,7 @@ func readInferenceObjective(d *tree.Decoder, at string, n *tree.Node, target *de
 		for i, item := range items {
 			var written string
 			before := len(d.Faults)
-			d.TextOf(paths[i], item, maxText, &written)
+			d.TextOf(paths[i], item, 1024, &written)
 			if len(d.Faults) > before {
 				continue
 			}
@@ -140,7 +102,7 @@ func readInferenceObjective(d *tree.Decoder, at string, n *tree.Node, target *de
 	}
 }
 
-func readInferenceMetric(d *tree.Decoder, at string, n *tree.Node, target *definition.InferenceObjective) {
+func readMetric(d *tree.Decoder, at string, n *tree.Node, target *definition.InferenceObjective) {
 	var written string
 	before := len(d.Faults)
 	d.TextOf(at, n, tree.MaxKey, &written)
