@@ -81,7 +81,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.first, "first", 1, "seed of the first run; the others follow")
 	flags.Float64Var(&o.trainings, "budget", 30, "budget of a run, in full trainings")
 	workers := flags.String("workers", "1,8", "numbers of simulated workers Tandem runs with; peers have one")
-	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods; NAME+down rounds ladders down, NAME+one learns from one rung, NAME+curves1 and NAME+curves2 promote by a model of the rungs")
+	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods; NAME+down rounds ladders down, NAME+one learns from one rung")
 	climbs := flags.String("promotions", "", "Tandem's promotions, each with an early-stopping rule behind a plus (none+median); empty: the problems' own")
 	policy := flags.String("ladder", "", "budget policy of every problem for Tandem: multi, epochs or dataset; empty: the problems' own")
 	wanted := flags.String("peers", strings.Join(names, ","), "the other tools; empty: none")

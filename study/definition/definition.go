@@ -70,8 +70,6 @@ type Search struct {
 	Population int `json:"population,omitempty"`
 	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
-	// Curves is 1 or 2 for promotion by a model of the rungs.
-	Curves int `json:"curves,omitempty"`
 	// Learning is from which outcomes the models of bohb and tpe learn. Studies
 	// that were stored without it learn from one rung.
 	Learning search.Learning `json:"learning,omitempty"`
@@ -280,7 +278,7 @@ func (d Definition) SearchSettings() search.Settings {
 		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, Learning: d.Search.Learning, GridPoints: d.Search.GridPoints,
-		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population, Curves: d.Search.Curves,
+		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
 		Restarts: d.Search.Restarts,
 		Repeats:  d.Search.Repeats,
 	}

@@ -59,7 +59,7 @@ func (s Settings) newHistory() *ladder.History {
 
 func (s Settings) newPromotion() promotion.Promotion {
 	return promotion.New(promotion.Rules{
-		Promotion: s.Promotion, Rungs: len(s.Rungs), Eta: s.Eta, Brackets: s.Brackets, Population: s.Population, Ladder: s.Rungs, Curves: s.Curves,
+		Promotion: s.Promotion, Rungs: len(s.Rungs), Eta: s.Eta, Brackets: s.Brackets, Population: s.Population,
 	})
 }
 

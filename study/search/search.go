@@ -47,8 +47,6 @@ type Settings struct {
 	// Population is how many trials start by themselves under population
 	// promotion, at least [MinPopulation]; 0 otherwise.
 	Population int `json:"population,omitempty"`
-	// Curves chooses promotion by a model of the rungs.
-	Curves int `json:"curves,omitempty"`
 	// Repeats trains the best again before the search finishes; nil means never.
 	Repeats *Repeats `json:"repeats,omitempty"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.

@@ -60,9 +60,6 @@ type Rules struct {
 	Eta        int
 	Brackets   int
 	Population int
-	Ladder     []budget.Rung
-	// Curves is 1 for promotion by a model of the rungs, 2 with all new trials at the lowest.
-	Curves int
 }
 
 // New returns the promotion that the rules name.
@@ -75,11 +72,7 @@ func New(r Rules) Promotion {
 	case budget.Population:
 		return population{size: r.Population}
 	}
-	base := asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets)}
-	if r.Curves > 0 {
-		return newCurves(base, r.Ladder, r.Curves == 2)
-	}
-	return base
+	return asynchronous{eta: r.Eta, shares: newShares(r.Rungs, r.Eta, r.Brackets)}
 }
 
 // none trains every trial at the top rung: there is nothing to go up to.
