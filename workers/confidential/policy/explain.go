@@ -46,16 +46,17 @@ func (p *Policy) Explain() (trusted, limits, warnings []string) {
 		}
 		warnings = append(warnings, warned(evidence.TDX, t.Allow)...)
 	}
+	gpus, unseen, risky := p.GPU.explain()
+	trusted, warnings = append(trusted, gpus...), append(warnings, risky...)
 	if _, limited := p.maxAge(); limited {
-		trusted = append(trusted, "What AMD or Intel had not revoked, by lists of at most "+p.CollateralMaxAge+".")
+		trusted = append(trusted, "What the makers had not revoked, by lists of at most "+p.CollateralMaxAge+".")
 	} else {
-		warnings = append(warnings, "collateral_max_age is none: nobody looks whether a processor's key was revoked.")
+		warnings = append(warnings, "collateral_max_age is none: nobody looks whether a chip's key was revoked.")
 	}
 	limits = append(limits, fmt.Sprintf("A broker lets at most %d keys go in an hour, and %d in all.", p.Releases.PerHour, p.Releases.Total))
-	trusted = append(trusted, "Until "+p.Expires.Format(time.RFC3339)+".", "Who built the measured images, and AMD's or Intel's processor and firmware.")
-	seen, unseen, warned := p.GPU.explain()
+	trusted = append(trusted, "Until "+p.Expires.Format(time.RFC3339)+".", "Who built the measured images, and the makers' chips and firmware.")
 	limits = append(limits, "Who runs the host, the network or the study server is not trusted.")
-	return append(seen, trusted...), append(limits, unseen...), append(warnings, warned...)
+	return trusted, append(limits, unseen...), warnings
 }
 
 func among(list []string) string {

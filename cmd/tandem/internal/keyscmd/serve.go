@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -234,7 +235,7 @@ out is found, but for the last ones.`,
 			rows := [][]string{}
 			if _, _, err := broker.ReadLog(folder, public, func(line broker.Line, one release.Result) {
 				results = append(results, one)
-				rows = append(rows, []string{term.FormatTime(&line.Time, ""), one.Request.Worker, fmt.Sprintf("%s %d", one.Request.Study, one.Request.Trial), fmt.Sprint(one.Request.Lease), outcome(one), one.Evidence[:min(12, len(one.Evidence))], strings.Join(one.GPUs, "; ")})
+				rows = append(rows, []string{term.FormatTime(&line.Time, ""), one.Request.Worker, fmt.Sprintf("%s %d", one.Request.Study, one.Request.Trial), fmt.Sprint(one.Request.Lease), outcome(one), one.Evidence[:min(12, len(one.Evidence))], gpus(one.GPUs)})
 			}); err != nil {
 				return err
 			}
@@ -248,6 +249,14 @@ out is found, but for the last ones.`,
 	command.Flags().StringVar(&key, "broker", "", "public key of the broker (default: that of the folder)")
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	return command
+}
+
+// gpus are their number, and each kind of them.
+func gpus(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d: %s", len(list), strings.Join(slices.Compact(slices.Sorted(slices.Values(list))), "; "))
 }
 
 func outcome(one release.Result) string {
