@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/batching"
+	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
@@ -46,7 +47,11 @@ func (b Batching) String() string {
 	case b.Overloaded:
 		return fmt.Sprintf("%s: overloaded by %.6g requests/s, the most is %.4g", text, b.RatePerSecond, b.SustainsPerSecond)
 	}
-	return fmt.Sprintf("%s: p99 %.4g ms at %.6g requests/s, %.0f%% busy", text, 1e3*b.P99Seconds, b.RatePerSecond, 100*b.Utilization)
+	text = fmt.Sprintf("%s: p99 %.4g ms at %.6g requests/s, %.0f%% busy", text, 1e3*b.P99Seconds, b.RatePerSecond, 100*b.Utilization)
+	if b.JoulesPerSample > 0 {
+		text += fmt.Sprintf(", %.3g J/sample with the time at rest", b.JoulesPerSample)
+	}
+	return text
 }
 
 // bound is what the 99th percentile may be, in words.
@@ -76,6 +81,7 @@ type served struct {
 const (
 	mostStations   = 256
 	playedRequests = 20_000
+	asGood         = 0.01 // by how much, in parts, others may be better than the answer
 )
 
 // underLoad chooses of what was tried under the settings' load.
@@ -85,8 +91,8 @@ func (s site) underLoad(r tuning.Result) (tuning.Result, *Batching, error) {
 	}
 	var best *served
 	for _, one := range s.stations(r.Tried) {
-		if best != nil && best.rank == 0 && one.least >= best.value {
-			break
+		if best != nil && best.rank == 0 && one.least >= (1-asGood)*best.value {
+			break // no other is better by more than that
 		}
 		got, err := s.serve(one)
 		if err != nil {
@@ -162,7 +168,7 @@ func (s site) curve(evaluations []tuning.Evaluation, seconds func(tuning.Outcome
 		if first >= 0 && i > first && i < last && !ran(one) {
 			continue
 		}
-		point := batching.Point{Batch: one.Configuration.BatchSize, Seconds: seconds(one.Outcome), Joules: one.Outcome.Joules}
+		point := batching.Point{Batch: one.Configuration.BatchSize, Seconds: seconds(one.Outcome), Joules: s.drawn(one)}
 		if run, ok := s.ran(one.Configuration); ok && run.P90 > run.Seconds {
 			spread := math.Log(run.P90/run.Seconds) / normal90
 			point.Seconds *= math.Exp(spread * spread / 2)
@@ -184,6 +190,20 @@ func (s site) curve(evaluations []tuning.Evaluation, seconds func(tuning.Outcome
 		panic(err) // outcomes were checked
 	}
 	return curve
+}
+
+// drawn are the joules of a batch beside those at rest, which an estimate of the batch
+// alone may fall short of: those of the band between rest and load.
+func (s site) drawn(one tuning.Evaluation) float64 {
+	o, idle, load := one.Outcome, s.device.Power.IdleWatts.Value, s.device.Power.LoadWatts.Value
+	run, ran := s.ran(one.Configuration)
+	switch {
+	case o.Joules == 0:
+		return 0
+	case ran && run.Joules > 0, s.fit.plain != nil, o.JoulesHigh <= o.Joules, idle >= load:
+		return max(o.Joules, idle*o.LatencySeconds)
+	}
+	return within(estimate.Estimate{Value: o.Joules, High: o.JoulesHigh}, o.LatencySeconds, idle, load) * o.LatencySeconds
 }
 
 // normal90 is by how many deviations the 90th percentile of a normal distribution is

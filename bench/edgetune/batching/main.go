@@ -5,6 +5,7 @@
 //	go run ./bench/edgetune/batching                                # matrices in Go, at most 8 minutes
 //	go run ./bench/edgetune/batching -onnx -python PYTHON           # ONNX Runtime, in that interpreter
 //	go run ./bench/edgetune/batching -onnx -python PYTHON -model M  # a model whose first dimension is the batch
+//	go run ./bench/edgetune/batching -tandem BINARY -python PYTHON -model M -rates 0.2,0.5,0.8   # the program of "tandem edge deploy"
 //	go run ./bench/edgetune/batching -simulate                      # the tables of docs/benchmarks/edgetune.md, seconds
 //
 // First the latency curve is measured. Then, for each rate (a share of what the
@@ -40,6 +41,8 @@ func main() {
 	python := flag.String("python", "python3", "interpreter with onnxruntime and numpy, for -onnx")
 	model := flag.String("model", "", "ONNX file, for -onnx; without one, a network with random weights")
 	width := flag.Int("width", 2048, "width of the hidden layers")
+	tandem := flag.String("tandem", "", "the tandem command: measure the programs that it prints for -model on this machine")
+	bound := flag.Duration("p99", time.Second, "for -tandem, what the 99th percentile may be")
 	threads := flag.Int("threads", 1, "threads of an inference, for -onnx")
 	sizes := flag.String("sizes", "1,2,4,8,16,32", "batch sizes to measure")
 	shares := flag.String("rates", "0.1,0.3,0.5,0.7,0.9,0.95", "rates, as shares of the capacity")
@@ -53,6 +56,12 @@ func main() {
 	case err != nil:
 	case *simulate:
 		err = simulated(os.Stdout, 200_000, p.seed)
+	case *tandem != "":
+		folder, fault := os.MkdirTemp("", "batching")
+		if err = fault; err == nil {
+			defer os.RemoveAll(folder)
+			err = programs{p, *tandem, *python, *model, folder, p.length.Seconds(), bound.Seconds()}.compare(os.Stdout)
+		}
 	case *onnx:
 		err = withONNX(p, []string{*python, *model, strconv.Itoa(*width), strconv.Itoa(*threads)})
 	default:

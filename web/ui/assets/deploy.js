@@ -33,14 +33,15 @@ export function runWith({ batch_size: batch, cores, cpu_hertz: clock }) {
   return [`batch ${batch}`, cores ? `${count(cores)} ${cores === 1 ? "core" : "cores"}` : null, clock ? `${measured(clock / 1e9)} GHz` : null].filter(Boolean).join(", ");
 }
 
-/** How samples are put together under the study's load; null where there is none. */
-export function loadWords({ batching: load }) {
-  if (!load) return null;
-  const policy = `at most ${count(load.max_batch)} together, wait ${load.wait_seconds > 0 ? latency(load.wait_seconds) : "0"}`;
-  if (load.streams) return `${policy}: ${count(load.streams)} samples take ${latency(load.p99_seconds)}`;
-  const rate = `${count(load.rate_per_second)} requests/s`;
-  if (load.overloaded) return `${policy}: overloaded by ${rate}, the most is ${measured(load.sustains_per_second)}`;
-  return `${policy}: p99 ${latency(load.p99_seconds)} at ${rate} (estimate), ${Math.round(100 * load.utilization)} % busy`;
+/** How samples are put together under the study's load, and what that comes to; nothing where there is none. */
+export function loadLines({ batching: load }) {
+  if (!load) return [];
+  const policy = load.max_batch === 1 ? "one by one" : `at most ${count(load.max_batch)} together, wait ${load.wait_seconds > 0 ? latency(load.wait_seconds) : "0"}`;
+  const rate = `at ${count(load.rate_per_second ?? 0)} requests/s`;
+  const comes = load.streams ? `${count(load.streams)} samples take ${latency(load.p99_seconds)}`
+    : load.overloaded ? `overloaded ${rate}: the most is ${count(Math.round(load.sustains_per_second))}`
+      : `p99 ${latency(load.p99_seconds)} ${rate} (estimate), ${Math.round(100 * load.utilization)} % busy`;
+  return [under(policy), under(comes)];
 }
 
 /** The card of deployments; it is hidden where there are none. */
@@ -67,7 +68,7 @@ export class DeployCard {
     const tag = estimated(one.method) ? make("span", { class: "tag", title: one.method }, "estimate") : make("span", { class: "tag good", title: one.measured_at && `measured on ${moment(one.measured_at)}` }, one.measured_at ? `measured ${moment(one.measured_at)}` : "measured");
     return make("tr", { data: { device: one.device } },
       device(tag),
-      make("td", {}, runWith(one.configuration), loadWords(one) && under(loadWords(one)), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
+      make("td", {}, runWith(one.configuration), ...loadLines(one), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
       make("td", { class: "number" }, latency(one.latency_seconds.value), under(between(one.latency_seconds, latency))),
       make("td", { class: "number" }, count(Number(one.samples_per_second.toPrecision(3)))),
       make("td", { class: "number", title: one.energy_method }, sampleEnergy(one.joules_per_sample.value), energyTag(one), under(between(one.joules_per_sample, sampleEnergy))),

@@ -2,7 +2,7 @@
 // on each device, and how to deploy the one that is chosen.
 import { get, referenceOf, studyPath } from "./api.js";
 import { fillLegend, palette } from "./chart.js";
-import { DeployCard, between, energyTag, estimated, latency, loadWords, runWith, runs, sampleEnergy, under } from "./deploy.js";
+import { DeployCard, between, energyTag, estimated, latency, loadLines, runWith, runs, sampleEnergy, under } from "./deploy.js";
 import { byId, make, setText, show, showError } from "./dom.js";
 import { offerDownloads } from "./download.js";
 import { EdgeChart } from "./edge-chart.js";
@@ -134,7 +134,7 @@ function trialRow(one) {
   const best = points.find(({ trial, own }) => trial === one && own);
   const onFront = points.filter(({ trial, front }) => trial === one && front).length;
   return make("tr", { class: one === chosenTrial() ? "chosen" : "" }, ...first,
-    make("td", {}, runWith(deployment.configuration), loadWords(deployment) && under(loadWords(deployment)), tag(estimated(deployment.method), deployment.method), deployment.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
+    make("td", {}, runWith(deployment.configuration), ...loadLines(deployment), tag(estimated(deployment.method), deployment.method), deployment.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
     make("td", { class: "number" }, latency(deployment.latency_seconds.value), under(between(deployment.latency_seconds, latency))),
     make("td", { class: "number", title: deployment.energy_method }, sampleEnergy(deployment.joules_per_sample.value), energyTag(deployment), under(between(deployment.joules_per_sample, sampleEnergy))),
     make("td", { class: "number" }, bytes(deployment.memory_bytes)),
