@@ -213,7 +213,7 @@ var mayImport = map[string][]string{
 	"bench/edgetune":                    {"bench/edgetune/learning", "inference_emu/estimate", "inference_emu/graph", "bench/edgetune/runs", "bench/edgetune/zoo"},
 	"bench/edgetune/runs":               {"inference_emu/estimate"},
 	"bench/edgetune/zoo":                {"inference_emu/graph"},
-	"bench/edgetune/batching":           {"bench/edgetune/gather", "inference_emu/batching"},
+	"bench/edgetune/batching":           {"inference_emu/deployment", "bench/edgetune/gather", "inference_emu/batching"},
 	"bench/latency":                     {"internal/protocol", "trial", "budget", "study/search", "study/space", "clients/rest", "e2e/launch", "bench/program"},
 	"bench/pipetune":                    {"bench/wholemachine", "internal/protocol", "trial", "clients/rest", "e2e/launch"},
 	"bench/pipetune/claims":             {"clients/rest", "e2e/launch", "internal/protocol", "internal/regression", "trial"},
