@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,17 @@ func TestTheRecommendationSaysThatItsTrialFailed(t *testing.T) {
 		}
 		if strings.Contains(notes, "Traceback") {
 			t.Errorf("a note is a sentence:\n%s", notes)
+		}
+		if _, err := w.service.Extend(w.ctx, created.Name, protocol.ExtendRequest{RetryFailed: true}); err != nil {
+			t.Fatal(err)
+		}
+		for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+			w.train(lease)
+		}
+		answer, err = w.service.Recommendation(w.ctx, created.Name)
+		view, failed := w.view(created.ID), " of them were retried"
+		if notes := strings.Join(answer.Notes, "\n"); err != nil || !strings.Contains(notes, fmt.Sprint(view.Progress.Retried)+failed) || view.Progress.Retried == 0 || view.Progress.Retried != view.Progress.Trials[trial.Failed] {
+			t.Errorf("%d retried; the notes are\n%s, %v", view.Progress.Retried, notes, err)
 		}
 	})(t)
 }

@@ -139,14 +139,20 @@ func failureNotes(trials []trial.Trial, winner trial.Trial) []string {
 	if winner.State == trial.Failed {
 		notes = append(notes, fmt.Sprintf("trial %d failed after this was measured: %s", winner.Number, trial.FirstLine(winner.Reason)))
 	}
-	failed, all := 0, trial.Searched(trials)
+	failed, retried, all := 0, 0, trial.Searched(trials)
 	for _, t := range all {
 		if t.State == trial.Failed {
 			failed++
 		}
+		if t.RetryOf != nil {
+			retried++
+		}
 	}
 	if failed > 0 && float64(failed) >= notableFailures*float64(len(all)) {
 		notes = append(notes, fmt.Sprintf("%d of %d trials failed", failed, len(all)))
+		if retried > 0 {
+			notes[len(notes)-1] += fmt.Sprintf(", %d of them were retried", retried)
+		}
 	}
 	return notes
 }

@@ -41,6 +41,7 @@ func TestPages(t *testing.T) {
 		{"300 trials with conditions, failures and values that are none", inGallery(tryGallery)},
 		{"a study is paused, resumed and stopped, each with a question", tryActions},
 		{"a study in which every trial failed is red, and says why", tryFailed},
+		{"what has no effect, was retried or never came is said", trySaid},
 		{"a study is deleted with a question", tryDelete},
 		{"a study is made with a form, which the server corrects", tryNewStudy},
 		{"the study file and its form are kept in step", tryStudyFile},

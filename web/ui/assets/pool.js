@@ -25,8 +25,9 @@ const row = (head, ...cells) => make("tr", {}, make("th", { scope: "row" }, head
 function drawFigures(forecast) {
   const now = forecast.minutes.at(-1);
   const unit = forecast.unit;
-  figures.set("held", { term: "Held", value: now ? gpus(now.running) : nothing, detail: unit });
-  figures.set("waiting", { term: "Waited for", value: now ? gpus(now.waiting) : nothing, detail: unit });
+  const then = now ? `${unit}, in the minute of ${moment(now.at, false).slice(0, 5)}` : unit;
+  figures.set("held", { term: "Held", value: now ? gpus(now.running) : nothing, detail: then });
+  figures.set("waiting", { term: "Waited for", value: now ? gpus(now.waiting) : nothing, detail: then });
   figures.set("there", { term: "There", value: now ? gpus(now.capacity) : nothing, detail: `${unit} of connected workers` });
   const last = forecast.ahead.at(-1);
   figures.set("ahead", {

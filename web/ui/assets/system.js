@@ -47,8 +47,10 @@ export function savedFigure(saved, byPhase) {
 
 /** Fills the card of a trial's epochs, and hides it where nothing is tuned. */
 export function drawTrialSystem(trial, reports) {
-  show(byId("system-card"), trial.setting !== undefined);
-  if (!trial.setting) return;
+  const over = ["completed", "pruned", "failed", "cancelled"].includes(trial.state);
+  const shown = trial.setting !== undefined && (reports.length > 0 || !over);
+  show(byId("system-card"), shown);
+  if (!shown) return;
   const rows = reports.map((report) => make("tr", {},
     make("td", { class: "number" }, String(report.rung)), make("th", { scope: "row", class: "number" }, String(report.epoch)),
     make("td", {}, configured(report.system)), make("td", {}, mark(phaseOf(report))),
@@ -57,7 +59,6 @@ export function drawTrialSystem(trial, reports) {
     make("td", { class: "reason" }, report.system_why || nothing)));
   byId("system").tBodies[0].replaceChildren(...rows);
   show(byId("system-frame"), rows.length > 0);
-  const over = ["completed", "pruned", "failed", "cancelled"].includes(trial.state);
   show(byId("system-next"), !over);
   byId("system-next").replaceChildren("Next: ", make("strong", {}, configured(trial.setting.configuration)), " ", mark(trial.setting.phase), ` ${trial.setting.why}.`);
 }

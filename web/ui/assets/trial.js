@@ -35,14 +35,15 @@ function drawFigures(study, trial) {
   const [objective] = study.definition.objective;
   const result = newest(trial);
   const used = energy(trial.energy);
-  figures.set("value", { term: label(objective), value: measured(result?.values[0]), detail: result ? `rung ${result.rung}, ${budget(result.budget, true)} data` : "not measured yet" });
-  figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.repeat_of !== undefined ? `a repeat: trial ${trial.repeat_of} has the rank` : trial.rank ? (trial.repeated ? "on the leaderboard, by its mean" : "on the leaderboard") : "comes with a measurement" });
+  const none = (what) => `${what}${trial.finished ? "" : " yet"}`;
+  figures.set("value", { term: label(objective), value: measured(result?.values[0]), detail: result ? `rung ${result.rung}, ${budget(result.budget, true)} data` : none("not measured") });
+  figures.set("rank", { term: "Rank", value: trial.rank ? count(trial.rank) : nothing, detail: trial.repeat_of !== undefined ? `a repeat: trial ${trial.repeat_of} has the rank` : trial.rank ? (trial.repeated ? "on the leaderboard, by its mean" : "on the leaderboard") : trial.finished ? "without a measurement" : "comes with a measurement" });
   figures.set("rung", { term: "Rung", value: String(trial.rung), detail: `0 to ${study.rungs.length - 1} · ${budget(trial.budget, true)} data` });
   figures.set("epochs", { term: "Epochs", value: count(trial.epochs), detail: trial.budget.seconds || trial.budget.joules ? `trained to epoch ${trial.last_epoch}` : `trained to epoch ${trial.last_epoch} of ${trial.budget.epochs} on its rung` });
-  figures.set("seconds", { term: "Training time", value: trial.epochs ? duration(trial.seconds) : nothing, detail: trial.epochs ? `${duration(trial.seconds / trial.epochs)} an epoch` : "no epoch yet" });
+  figures.set("seconds", { term: "Training time", value: trial.epochs ? duration(trial.seconds) : nothing, detail: trial.epochs ? `${duration(trial.seconds / trial.epochs)} an epoch` : none("no epoch") });
   figures.set("energy", used
     ? { term: "Energy", value: used.text, estimate: used.estimate, detail: used.method.replace(/^estimate: /, ""), title: used.method }
-    : { term: "Energy", value: nothing, detail: trial.epochs ? "not metered" : "no epoch yet" });
+    : { term: "Energy", value: nothing, detail: trial.epochs ? "not metered" : none("no epoch") });
   const paid = cost(trial.cost);
   if (paid) figures.set("cost", paid);
   const saved = savedFigure(trial.saved);
@@ -64,7 +65,7 @@ function drawResults(study, trial) {
   const rows = (trial.results ?? []).map((result) => make("tr", {},
     make("th", { scope: "row" }, rungMark(result.rung, study.rungs.length)), make("td", {}, budget(result.budget, true)),
     make("td", { class: "number", title: result.values.join(", ") }, result.values.map(measured).join(" · "), result.violation ? make("span", { class: "tag", title: "by how much it misses the constraints" }, infeasible(result.violation)) : null)));
-  const none = make("tr", {}, make("td", { colspan: "3", class: "muted" }, "None yet."));
+  const none = make("tr", {}, make("td", { colspan: "3", class: "muted" }, trial.finished ? "None." : "None yet."));
   byId("results").tBodies[0].replaceChildren(...(rows.length > 0 ? rows : [none]));
 }
 
