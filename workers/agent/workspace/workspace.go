@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -206,6 +207,9 @@ func takeLock(path string) (*os.File, error) {
 	return lock, nil
 }
 
+// dying is how long an agent that was killed just now may take to let go of its lock.
+const dying = time.Second
+
 // removeAbandoned cleans up after agents that were killed. Their commands died
 // with them; what these had started may still run. It returns what they had not
 // told the server, and their ids.
@@ -214,8 +218,13 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 	if err != nil {
 		return nil, nil
 	}
+	patient := time.Now().Add(dying)
 	for _, folder := range folders {
 		lock, err := takeLock(filepath.Join(folder, "lock"))
+		for errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(patient) {
+			time.Sleep(dying / 20)
+			lock, err = takeLock(filepath.Join(folder, "lock"))
+		}
 		if err != nil {
 			continue // its agent lives, or is just making it
 		}

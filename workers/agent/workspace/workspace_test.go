@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -197,5 +198,24 @@ func TestWhatIsInMemoryDoesNotStay(t *testing.T) {
 		if _, err := os.Stat(folder); !os.IsNotExist(err) {
 			t.Errorf("%s: %v", folder, err)
 		}
+	}
+}
+
+// An agent that was killed just now may still be dying when the next one starts.
+func TestADyingAgentIsWaitedFor(t *testing.T) {
+	scratch := t.TempDir()
+	dead := openIn(t, scratch)
+	dead.group.Remove()
+	ended := make(chan error, 1)
+	go func() {
+		time.Sleep(dying / 4)
+		ended <- dead.lock.Close()
+	}()
+	next := openIn(t, scratch)
+	if err := <-ended; err != nil || len(next.Dead) != 1 {
+		t.Errorf("it follows %v, %v", next.Dead, err)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
 	}
 }
