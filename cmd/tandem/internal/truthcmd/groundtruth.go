@@ -86,17 +86,13 @@ begin their record anew with their next report.`,
 		Example: `  tandem ground-truth forget --machine "AMD EPYC 7763 64-Core Processor, 128 cores"
   tandem ground-truth forget --all --yes`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			if (flags.machine != "") == all {
-				return term.Misuse("say what to forget: either --machine with a type of machine, as 'tandem ground-truth list' shows it, or --all")
-			}
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			return flags.forget(command, client, sure)
-		},
 	}
+	command.RunE = flags.Server.Run(func(_ context.Context, client *rest.Client, _ []string, _ io.Writer) error {
+		if (flags.machine != "") == all {
+			return term.Misuse("say what to forget: either --machine with a type of machine, as 'tandem ground-truth list' shows it, or --all")
+		}
+		return flags.forget(command, client, sure)
+	})
 	flags.ofMachine(command, "the type of machine to forget")
 	command.Flags().BoolVar(&all, "all", false, "forget all types of machine")
 	command.Flags().BoolVarP(&sure, "yes", "y", false, "do not ask")

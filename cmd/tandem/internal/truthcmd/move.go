@@ -2,6 +2,7 @@ package truthcmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -27,28 +29,24 @@ func truthExportCommand(flags *truthFlags) *cobra.Command {
 		Example: `  tandem ground-truth export --output ground-truth.json
   tandem ground-truth export --machine "AMD EPYC 7763 64-Core Processor, 128 cores" | ssh other tandem ground-truth import -`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := flags.Server.Open()
-			if err != nil {
-				return err
-			}
-			truth, err := client.GroundTruth(command.Context(), flags.machine)
-			if err != nil {
-				return err
-			}
-			if flags.machine != "" && len(truth.Records) == 0 {
-				return fmt.Errorf("nothing is known of a machine %q: see 'tandem ground-truth list'", format.Plain(flags.machine))
-			}
-			if output == "" {
-				return writeTruth(command.OutOrStdout(), truth)
-			}
-			if err := writeTruthFile(output, truth); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(command.ErrOrStderr(), "%s written to %s\n", format.Count(len(truth.Records), "record"), output)
-			return err
-		},
 	}
+	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+		truth, err := client.GroundTruth(ctx, flags.machine)
+		if err != nil {
+			return err
+		}
+		if flags.machine != "" && len(truth.Records) == 0 {
+			return fmt.Errorf("nothing is known of a machine %q: see 'tandem ground-truth list'", format.Plain(flags.machine))
+		}
+		if output == "" {
+			return writeTruth(out, truth)
+		}
+		if err := writeTruthFile(output, truth); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(command.ErrOrStderr(), "%s written to %s\n", format.Count(len(truth.Records), "record"), output)
+		return err
+	})
 	flags.ofMachine(command, "only this type of machine")
 	command.Flags().StringVarP(&output, "output", "o", "", "write to this file, not to standard output")
 	return command
