@@ -102,6 +102,9 @@ func (s site) underLoad(r tuning.Result) (tuning.Result, *Batching, error) {
 			best = &got
 		}
 	}
+	if best == nil {
+		return r, nil, nil
+	}
 	r.Best, r.Doubtful = &best.batch, s.tuning().Doubtful(best.batch)
 	switch {
 	case best.Overloaded:
@@ -141,12 +144,16 @@ func (s site) stations(tried []tuning.Evaluation) (list []station) {
 		}
 		list = kept
 	}
-	for i := range list {
-		list[i].server = batching.Server{Curve: s.curve(list[i].evaluations, value), IdleWatts: s.device.Power.IdleWatts.Value}
-		list[i].least = s.least(list[i].server)
+	var sound []station
+	for _, one := range list {
+		if curve, err := s.curve(one.evaluations, value); err == nil { // else what was told of it cannot be
+			one.server = batching.Server{Curve: curve, IdleWatts: s.device.Power.IdleWatts.Value}
+			one.least = s.least(one.server)
+			sound = append(sound, one)
+		}
 	}
-	slices.SortStableFunc(list, func(a, b station) int { return cmp.Compare(a.least, b.least) })
-	return list
+	slices.SortStableFunc(sound, func(a, b station) int { return cmp.Compare(a.least, b.least) })
+	return sound
 }
 
 func value(o tuning.Outcome) float64 { return o.LatencySeconds }
@@ -156,7 +163,7 @@ func worst(o tuning.Outcome) float64 { return max(o.LatencySeconds, o.LatencySec
 
 // curve is the time of batches. Between sizes that were measured estimates do not count;
 // smaller batches than the first take as long as that.
-func (s site) curve(evaluations []tuning.Evaluation, seconds func(tuning.Outcome) float64) batching.Curve {
+func (s site) curve(evaluations []tuning.Evaluation, seconds func(tuning.Outcome) float64) (batching.Curve, error) {
 	ran := func(one tuning.Evaluation) bool { return one.Outcome.Measured }
 	first := slices.IndexFunc(evaluations, ran)
 	last := len(evaluations) - 1
@@ -169,8 +176,8 @@ func (s site) curve(evaluations []tuning.Evaluation, seconds func(tuning.Outcome
 			continue
 		}
 		point := batching.Point{Batch: one.Configuration.BatchSize, Seconds: seconds(one.Outcome), Joules: s.drawn(one)}
-		if run, ok := s.ran(one.Configuration); ok && run.P90 > run.Seconds {
-			spread := math.Log(run.P90/run.Seconds) / normal90
+		if run, ok := s.ran(one.Configuration); ok && run.P90 > run.Seconds && run.Seconds > shortest {
+			spread := min(math.Log(run.P90/run.Seconds)/normal90, widest)
 			point.Seconds *= math.Exp(spread * spread / 2)
 			point.Deviation = point.Seconds * math.Sqrt(math.Expm1(spread*spread))
 		}
@@ -185,12 +192,15 @@ func (s site) curve(evaluations []tuning.Evaluation, seconds func(tuning.Outcome
 			points[i].Joules = 0
 		}
 	}
-	curve, err := batching.NewCurve(points)
-	if err != nil {
-		panic(err) // outcomes were checked
-	}
-	return curve
+	return batching.NewCurve(points)
 }
+
+// Times below shortest seconds, and that vary by more than a factor of e to the widest, are
+// nothing that was measured.
+const (
+	shortest = 1e-9
+	widest   = 2
+)
 
 // drawn are the joules of a batch beside those at rest, which an estimate of the batch
 // alone may fall short of: those of the band between rest and load.
@@ -301,7 +311,11 @@ func (s site) keepsTo(best served) bool {
 		return true
 	}
 	server := best.station.server
-	server.Curve = s.curve(best.station.evaluations, worst)
+	curve, err := s.curve(best.station.evaluations, worst)
+	if err != nil {
+		return false
+	}
+	server.Curve = curve
 	result, err := batching.Simulate(server, batching.Policy{MaxBatch: best.MaxBatch, WaitSeconds: best.WaitSeconds}, s.played())
 	return err == nil && !result.Overloaded && result.P99.Value <= best.P99BoundSeconds
 }

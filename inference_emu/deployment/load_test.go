@@ -132,3 +132,18 @@ func TestABoardIsAskedForWhatServes(t *testing.T) {
 		t.Errorf("without a load %v, %v", plain, err)
 	}
 }
+
+// Times that cannot be are told by some worker: they end in no panic, and without an end in
+// nothing.
+func TestALoadOnTimesThatCannotBe(t *testing.T) {
+	a := network(t, 8)
+	for _, seconds := range []float64{5e-324, 1e-300, 1e-12, 1e6} {
+		a.Runs = []emu.Run{{Machine: "odroid-n2-plus", Batch: 1, Threads: 4, Seconds: seconds, Low: seconds, High: seconds, P90: 1e6, P99: 1e6, Repetitions: 1}}
+		for _, metric := range []tuning.Metric{tuning.Latency, tuning.Energy} {
+			got := deploy(t, a, "odroid-n2-plus", nil, loaded(metric, &deployment.Load{Rate: 20, P99Seconds: 0.05}))
+			if math.IsNaN(got.LatencySeconds.Value) || got.Batching != nil && math.IsNaN(got.Batching.P99Seconds) {
+				t.Errorf("%g s: %+v", seconds, got.Batching)
+			}
+		}
+	}
+}
