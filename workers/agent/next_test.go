@@ -251,7 +251,7 @@ func TestAProcessDoesNotWaitForEver(t *testing.T) {
 		mood    string
 	}{
 		"it is told after a while":    {agent.Options{NextWait: 50 * time.Millisecond}, false, "leave"},
-		"it is killed if it stays":    {agent.Options{NextWait: 50 * time.Millisecond, StopGrace: 50 * time.Millisecond}, false, "stay"},
+		"it is killed if it stays":    {agent.Options{NextWait: 50 * time.Millisecond, StopGrace: 2 * time.Second}, false, "stay"}, // it writes down first what it was told
 		"the worker leaves":           {agent.Options{NextWait: time.Hour}, true, "leave"},
 		"it stays, the worker leaves": {agent.Options{NextWait: time.Hour, StopGrace: 50 * time.Millisecond}, true, "stay"},
 	} {
