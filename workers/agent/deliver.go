@@ -87,8 +87,12 @@ func (a *Agent) deliver(ctx context.Context, l workspace.Letter) (told int, err 
 
 // deliverInherited tells what agents that were killed had not told, and that they are
 // gone. Their trials are lost: the server need not wait until their leases are over.
+// Whether another job has ended its launcher tells; a launched worker only takes leave.
 func (a *Agent) deliverInherited() {
 	for _, id := range a.workspace.Dead {
+		if a.options.Leave.Launch != "" {
+			break
+		}
 		a.deliveries.Go(func() {
 			err := retry.Do(a.alive, retry.CallPatience, func(error) {}, func(ctx context.Context) error {
 				return a.options.Server.Unregister(ctx, id)

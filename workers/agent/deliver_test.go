@@ -87,6 +87,25 @@ func TestTheNextAgentTellsWhatAKilledOneHadToTell(t *testing.T) {
 	}
 }
 
+// TestALaunchedAgentTakesLeaveOfNoOther, whose job's launcher tells of it: taking leave
+// ends a launched worker's token.
+func TestALaunchedAgentTakesLeaveOfNoOther(t *testing.T) {
+	s, scratch := newServer(), t.TempDir()
+	s.change(func() { s.workers["killed-worker"] = 1 })
+	agenttest.AbandonedOutbox(t, scratch, protocol.HeldLease{Trial: "s1-99", LeaseEpoch: 1}, []int{1}, []int{1})
+	trial := s.add(script(t), as("lines", t.TempDir()), 1)
+	options := agent.Options{Scratch: scratch}
+	options.Leave.Launch = "L-7"
+	stop := work(t, s, options)
+	s.await(t, "a trial is finished", func() bool { return len(trial.finishes) == 1 })
+	stop()
+	s.change(func() {
+		if s.workers["killed-worker"] != 1 {
+			t.Error("it took leave of another worker")
+		}
+	})
+}
+
 // TestAStalledScript is told of, and ended where the study wants that.
 func TestAStalledScript(t *testing.T) {
 	t.Parallel() // it waits most of the time
