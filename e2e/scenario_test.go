@@ -105,6 +105,12 @@ func TestAStudySaysWhereAndUnderWhichLoad(t *testing.T) {
 	if got := answer.Deployments[0]; got.Feasible || got.Batching == nil || !got.Batching.Overloaded || !strings.Contains(got.Unmet[0], "it is overloaded, the most that it sustains is") {
 		t.Errorf("%+v %v", got.Batching, got.Unmet)
 	}
+	s.rewrite("name: flooded", "name: drowned")
+	s.rewrite("objective: [", "objective: [{metric: edge.p99_ms, direction: minimize}, ")
+	here.must("study", "create", s.file)
+	if ended := here.cli("study", "watch", "drowned"); ended.code != 3 || !strings.Contains(ended.stderr, "the device keeps up with inference.scenario in none of 4") {
+		t.Errorf("exit code %d: %s", ended.code, ended.stderr)
+	}
 	// The scenario that there is without one changes nothing.
 	if err := os.WriteFile(s.file, []byte(strings.NewReplacer("name: loaded", "name: single", "inference: {", "inference: {scenario: single, ").Replace(string(plain))), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,23 +13,30 @@ import (
 // Verdict is how a study ends that ended by itself. One that measured nothing has
 // failed if trials of it failed or were lost, whatever it was that ended it: there
 // is nothing to recommend, and its command is the likely cause. Trials that its rule
-// has stopped early were seen to be worse than others, so that it has not failed.
-func Verdict(status protocol.StudyStatus, reason string, trials iter.Seq[trial.Trial]) (protocol.StudyStatus, string) {
+// has stopped early were seen to be worse than others, so that it has not failed. load
+// says that its deployments must keep up with one.
+func Verdict(status protocol.StudyStatus, reason string, load bool, trials iter.Seq[trial.Trial]) (protocol.StudyStatus, string) {
 	if status == protocol.StudyStopped {
 		return status, reason
 	}
 	fruitless := failures{counts: map[string]int{}}
-	known, diverged := 0, 0
+	known, diverged, overloaded := 0, 0, 0
 	for t := range trials {
 		known++
 		switch {
 		case len(t.Results) > 0 && !slices.ContainsFunc(t.Results, finite):
 			diverged++
+			if i := t.Inference; load && i != nil && i.Failure == "" && i.P99Seconds == 0 {
+				overloaded++
+			}
 		case len(t.Results) > 0, t.State == trial.Pruned:
 			return status, reason
 		case t.State == trial.Failed, t.State == trial.Lost:
 			fruitless.add(t)
 		}
+	}
+	if diverged > 0 && overloaded == diverged {
+		return status, reason + fmt.Sprintf(", and no trial measured a number: the device keeps up with inference.scenario in none of %d; lower its rate, or take another device", known)
 	}
 	if diverged > 0 {
 		return status, reason + fmt.Sprintf(", and no trial measured a number: %d of %d reported NaN, which is never the best; look at the ranges, such as the learning rate's", diverged, known)

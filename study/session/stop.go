@@ -112,7 +112,8 @@ func (tx *Transaction) spend(t trial.Trial) (trial.Trial, error) {
 // measured at the top rung is completed. What it is called then, verdict
 // says.
 func (tx *Transaction) Conclude(status protocol.StudyStatus, reason string) error {
-	status, reason = ranking.Verdict(status, reason, tx.all())
+	in := tx.Session.Study.Definition.Inference
+	status, reason = ranking.Verdict(status, reason, in != nil && in.Scenario != nil && in.Scenario.Server != nil, tx.all())
 	last := trial.Pruned
 	if status == protocol.StudyStopped {
 		last = trial.Cancelled
