@@ -351,6 +351,41 @@ func TestArtifactsAreReadByThoseTheyAreOf(t *testing.T) {
 	})(t)
 }
 
+// TestAWorkerThatHasNotHeardOfTheEndStillReads what its lease is of: it may be fetching the
+// checkpoint while the study is stopped.
+func TestAWorkerThatHasNotHeardOfTheEndStillReads(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		rack := w.as(workerOf("rack"))
+		created := w.create()
+		rack.register("worker-rack")
+		lease := rack.mustLease("worker-rack")
+		rack.mustReport(lease, 1)
+		hash := strings.Repeat("a", 64)
+		rack.service.Uploaded(rack.ctx, hash, 1, false)
+		if err := rack.service.CommitCheckpoint(rack.ctx, lease.Trial, protocol.CheckpointCommit{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Artifact: hash, Bytes: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.service.Stop(w.ctx, created.ID); err != nil {
+			t.Fatal(err)
+		}
+		check := func(holder string) error {
+			return w.service.CheckArtifact(access.WithCaller(w.ctx, workerOf(holder)), hash)
+		}
+		if err := check("rack"); err != nil {
+			t.Errorf("its worker: %v", err)
+		}
+		if err := check("desk"); !problem.Is(err, problem.NotFound) {
+			t.Errorf("another worker: %v", err)
+		}
+		if _, err := rack.finish(lease, protocol.Interrupted); err != nil {
+			t.Fatal(err)
+		}
+		if err := check("rack"); !problem.Is(err, problem.NotFound) {
+			t.Errorf("the worker that had it: %v", err)
+		}
+	})(t)
+}
+
 func TestWhatAWorkerRefusesIsShownToTheOwner(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		alice, rack := w.as(user("alice")), w.as(workerOf("rack"))
