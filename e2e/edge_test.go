@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/e2e/launch"
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/onnxtest"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -227,21 +228,31 @@ func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 	})
 }
 
-// TestABrokenModelFailsNoTrial hands over a file that is no model.
+// TestABrokenModelFailsNoTrial hands over a file that is no model, and one of far too many
+// operators: the log says in a line what is wrong.
 func TestABrokenModelFailsNoTrial(t *testing.T) {
 	t.Parallel()
 	here := newSite(t)
 	here.worker("--slots", "1")
-	s := newDeployedStudy(t, "broken", "edge_test.go", "raspberry-pi-4")
-	here.must("study", "create", s.file)
-	here.must("study", "watch", s.name)
-	for _, one := range here.books(s.name).Trials {
-		if one.Failures > 0 || one.Inference != nil {
-			t.Errorf("trial %d: %d failures, %+v", one.Number, one.Failures, one.Inference)
-		}
+	all := onnxtest.Hostile()
+	hostile := all[slices.IndexFunc(all, func(one onnxtest.File) bool { return one.Name == "200,000 operators" })]
+	path := filepath.Join(t.TempDir(), "hostile.onnx")
+	if err := os.WriteFile(path, hostile.Content, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if log := here.must("study", "log", s.name, "0"); !strings.Contains(log, "the model was not emulated") {
-		t.Errorf("the log says\n%s", log)
+	for name, file := range map[string]string{"broken": "edge_test.go", "hostile": path} {
+		s := newDeployedStudy(t, name, file, "raspberry-pi-4")
+		here.must("study", "create", s.file)
+		here.must("study", "watch", s.name)
+		for _, one := range here.books(s.name).Trials {
+			if one.Failures > 0 || one.Inference != nil {
+				t.Errorf("trial %d: %d failures, %+v", one.Number, one.Failures, one.Inference)
+			}
+		}
+		log := here.must("study", "log", s.name, "0")
+		if !strings.Contains(log, "the model was not emulated") || name == "hostile" && !strings.Contains(log, "the model was not emulated: the file has "+hostile.Says) {
+			t.Errorf("%s: the log says\n%s", name, log)
+		}
 	}
 }
 

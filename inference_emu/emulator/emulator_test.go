@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/onnxtest"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -257,5 +258,24 @@ func TestACancelledJobEnds(t *testing.T) {
 	defer cancel()
 	if _, err := emulator.Run(ctx, job); err != context.DeadlineExceeded {
 		t.Errorf("the caller's own end comes back as it is, got %v", err)
+	}
+}
+
+// What is too large for its limits is told before the library loads it.
+func TestHostileModelsAreNotLoaded(t *testing.T) {
+	for _, one := range onnxtest.Hostile() {
+		says := one.Says
+		if one.Runs != "" {
+			says = one.Runs
+		}
+		if !strings.Contains(says, "more than 50000 operators") && !strings.Contains(says, "functions written out") && !strings.Contains(says, "within each other") && says != "--memory" {
+			continue
+		}
+		t.Run(one.Name, func(t *testing.T) {
+			job := quick(t, one.Content)
+			if _, err := emulator.Run(t.Context(), job); !problem.Is(err, problem.Exhausted) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "not loaded") {
+				t.Errorf("%v, want %q", err, says)
+			}
+		})
 	}
 }

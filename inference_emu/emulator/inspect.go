@@ -63,7 +63,7 @@ func (p *process) inspect() error {
 	if err != nil {
 		return err
 	}
-	if p.model, err = readModel(p.order.Limits.ModelBytes); err != nil {
+	if p.model, err = mapModel(p.order.Limits.ModelBytes); err != nil {
 		return err
 	}
 	now, err := p.memory.read()

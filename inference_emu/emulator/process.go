@@ -65,6 +65,9 @@ func (p *process) run() error {
 		return err
 	}
 	// From here on the file is looked at.
+	if err := p.refuse(); err != nil {
+		return err
+	}
 	if err := p.look(); err != nil {
 		return err
 	}
@@ -121,15 +124,32 @@ func stacks(cells []placed) int64 {
 	return int64(threads-1) * stackBytes
 }
 
-func readModel(limit int64) ([]byte, error) {
+func modelSize(limit int64) (int64, error) {
 	var about unix.Stat_t
 	if err := unix.Fstat(modelDescriptor, &about); err != nil {
-		return nil, fmt.Errorf("look at the model: %w", err)
+		return 0, fmt.Errorf("look at the model: %w", err)
 	}
 	if about.Size > limit {
-		return nil, tooLarge(about.Size, limit)
+		return 0, tooLarge(about.Size, limit)
 	}
-	content := make([]byte, about.Size)
+	return about.Size, nil
+}
+
+// mapModel is the file without its weights being read.
+func mapModel(limit int64) ([]byte, error) {
+	size, err := modelSize(limit)
+	if err != nil {
+		return nil, err
+	}
+	return Map(os.NewFile(modelDescriptor, "model"), size)
+}
+
+func readModel(limit int64) ([]byte, error) {
+	size, err := modelSize(limit)
+	if err != nil {
+		return nil, err
+	}
+	content := make([]byte, size)
 	for at := 0; at < len(content); {
 		n, err := unix.Pread(modelDescriptor, content[at:], int64(at))
 		switch {

@@ -14,8 +14,7 @@ import (
 func (s *step) learned(op *graph.Operator, names ...string) {
 	count := int64(0)
 	for _, name := range names {
-		a := s.node.Attributes[name]
-		count += int64(a.Count + len(a.Integers))
+		count += int64(s.node.Attribute(name).Count)
 	}
 	op.Weights = append(op.Weights, graph.Weight{Name: s.node.Named(s.index) + ".attributes", Position: len(s.inputs), Type: graph.Float32, Shape: []int64{count}})
 	op.Parameters = graph.Sum(op.Parameters, count)
@@ -53,8 +52,8 @@ func (s *step) scores(samples, width int64, classifies bool) []graph.Tensor {
 // classes is how many classes a classifier tells apart.
 func (s *step) classes() int64 {
 	for _, name := range []string{"classlabels_int64s", "classlabels_ints", "classlabels_strings"} {
-		if a := s.node.Attributes[name]; a.Count+len(a.Integers) > 0 {
-			return int64(a.Count + len(a.Integers))
+		if count := s.node.Attribute(name).Count; count > 0 {
+			return int64(count)
 		}
 	}
 	return 1
@@ -74,20 +73,10 @@ func trees(s *step) error {
 	}
 	outputs := s.scores(samples, width, classifies)
 	op := graph.NewOperator(s.node.Kind, graph.Rest, s.operands(), outputs...)
-	var each, inTree, last int64
-	tree := func() {
-		if inTree > 0 {
-			each += int64(math.Ceil(math.Log2(float64(inTree+1)/2))) + width
-		}
+	var each int64
+	for _, inTree := range s.node.Attribute("nodes_treeids").Runs {
+		each += int64(math.Ceil(math.Log2(float64(inTree+1)/2))) + width
 	}
-	for i, id := range s.node.Attributes["nodes_treeids"].Integers {
-		if i > 0 && id != last {
-			tree()
-			inTree = 0
-		}
-		inTree, last = inTree+1, id
-	}
-	tree()
 	op.Operations = graph.Product(samples, each)
 	s.learned(&op, "nodes_values", "nodes_featureids", "class_weights", "target_weights")
 	op.Attributes = s.settings()
@@ -104,7 +93,7 @@ func linearModel(s *step) error {
 	rows := width
 	if classifies {
 		width = s.classes()
-		rows = int64(s.node.Attributes["coefficients"].Count) / max(features, 1)
+		rows = int64(s.node.Attribute("coefficients").Count) / max(features, 1)
 	}
 	outputs := s.scores(samples, width, classifies)
 	op := graph.NewOperator(s.node.Kind, graph.Linear, s.operands(), outputs...)
@@ -128,7 +117,7 @@ func supportVectors(s *step) error {
 	}
 	outputs := s.scores(samples, width, classifies)
 	op := graph.NewOperator(s.node.Kind, graph.Linear, s.operands(), outputs...)
-	op.Operations = graph.Product(2, samples, int64(s.node.Attributes["support_vectors"].Count+s.node.Attributes["coefficients"].Count))
+	op.Operations = graph.Product(2, samples, int64(s.node.Attribute("support_vectors").Count+s.node.Attribute("coefficients").Count))
 	s.learned(&op, "support_vectors", "coefficients", "rho")
 	op.Attributes = s.settings()
 	return s.emit(op, outputs...)

@@ -170,7 +170,7 @@ func (s *step) resized(shape []int64) ([]int64, error) {
 		}
 		return shape, nil
 	}
-	factors := s.node.Attributes["scales"].Floats
+	factors := s.node.Attribute("scales").Floats
 	for _, at := range []int{2, 1} { // Resize has them third, since version 11
 		if len(factors) == 0 && s.has(at) {
 			factors = s.inputs[at].numbers

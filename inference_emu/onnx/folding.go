@@ -49,11 +49,13 @@ func constant(s *step) error {
 		case "value_float":
 			return s.settled(graph.Float32, nil, []float64{a.Float})
 		case "value_ints":
-			numbers := make([]float64, 0, len(a.Integers))
-			for _, one := range a.Integers {
-				numbers = append(numbers, float64(one))
+			var numbers []float64
+			if len(a.Integers) == a.Count {
+				for _, one := range a.Integers {
+					numbers = append(numbers, float64(one))
+				}
 			}
-			return s.settled(graph.Int64, []int64{int64(len(numbers))}, numbers)
+			return s.settled(graph.Int64, []int64{int64(a.Count)}, numbers)
 		case "value_floats":
 			var numbers []float64
 			if len(a.Floats) == a.Count {
@@ -74,7 +76,7 @@ func constantOfShape(s *step) error {
 		return err
 	}
 	t, number := graph.Float32, 0.0
-	if fill := s.node.Attributes["value"].Tensor; fill != nil {
+	if fill := s.node.Attribute("value").Tensor; fill != nil {
 		t = fill.Kind
 		if len(fill.Numbers) == 1 {
 			number = fill.Numbers[0]

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
@@ -83,6 +84,9 @@ func (r *reader) read() error {
 	return nil
 }
 
+// mostOpen bounds the open dimensions that are named.
+const mostOpen = 8
+
 // readInputs says all that is wrong with the inputs at once.
 func (r *reader) readInputs() error {
 	var faults []problem.Field
@@ -102,6 +106,10 @@ func (r *reader) readInputs() error {
 		r.graph.Inputs = append(r.graph.Inputs, tensor)
 		r.graph.Tensors[info.Name] = tensor
 	}
+	if len(faults) > mostOpen {
+		rest := problem.Field{Path: "inputs", Message: fmt.Sprintf("leave %d more open", len(faults)-mostOpen)}
+		faults = append(faults[:mostOpen], rest)
+	}
 	if len(faults) > 0 {
 		return problem.WithFields("the file leaves dimensions open", faults)
 	}
@@ -119,7 +127,7 @@ func (r *reader) readNode(index int, n document.Node) error {
 	for _, name := range n.Inputs {
 		input, known := r.values[name]
 		if name != "" && !known {
-			return problem.New(problem.Invalid, "input %q: no node before it writes it", name)
+			return problem.New(problem.Invalid, "input %q: no node before it writes it%s", name, r.later(index, name))
 		}
 		s.inputs = append(s.inputs, input)
 	}
@@ -136,6 +144,16 @@ func (r *reader) readNode(index int, n document.Node) error {
 		handle = (*step).unknown
 	}
 	return handle(s)
+}
+
+// later says which node at or behind a place writes what it reads.
+func (r *reader) later(index int, name string) string {
+	for i, n := range r.model.Nodes[index:] {
+		if slices.Contains(n.Outputs, name) {
+			return fmt.Sprintf(", but node %d does: the nodes are in a cycle, or out of order", index+i)
+		}
+	}
+	return ""
 }
 
 // keep remembers an output and checks its shape.

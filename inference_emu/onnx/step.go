@@ -61,7 +61,7 @@ func (s *step) integer(name string, standard int64) int64 {
 
 // integers are those of an attribute about shapes, which are few.
 func (s *step) integers(name string) []int64 {
-	list := s.node.Attributes[name].Integers
+	list := s.node.Attribute(name).Integers
 	return list[:min(len(list), 1024)]
 }
 
@@ -207,7 +207,7 @@ func (s *step) settings(except ...string) []string {
 			list = append(list, fmt.Sprintf("%s=%g", name, a.Float))
 		case a.Is == document.IsText:
 			list = append(list, name+"="+strings.ToValidUTF8(a.Text, "?"))
-		case a.Is == document.IsIntegers && len(a.Integers) <= 32:
+		case a.Is == document.IsIntegers && a.Count <= 32:
 			list = append(list, fmt.Sprintf("%s=%v", name, a.Integers))
 		}
 	}

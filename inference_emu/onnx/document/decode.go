@@ -15,8 +15,11 @@ import (
 // Limits bound what a file may ask for.
 type Limits struct {
 	Bytes      int   // of the file, 2 GiB if 0: the most that the format allows
-	Nodes      int   // operators, 100,000 if 0
-	Tensors    int   // stored ones, 100,000 if 0
+	Nodes      int   // operators, those of inner graphs and functions among them, 50,000 if 0
+	Tensors    int   // stored ones, 50,000 if 0
+	Parts      int   // inputs, outputs and attributes of an operator, 16,384 if 0
+	Integers   int   // in all attributes together, 2^25 if 0
+	Depth      int   // of graphs and functions within each other, 16 if 0
 	Dimensions int   // of a tensor, 16 if 0
 	Elements   int64 // of a tensor, 2^40 if 0
 	Name       int   // bytes of a name, 4096 if 0
@@ -31,7 +34,8 @@ func (l Limits) Complete() Limits {
 	for _, one := range []struct {
 		limit    *int
 		standard int
-	}{{&l.Bytes, 1<<31 - 1}, {&l.Nodes, 100_000}, {&l.Tensors, 100_000}, {&l.Dimensions, 16}, {&l.Name, 4096}, {&l.Folded, 4096}} {
+	}{{&l.Bytes, 1<<31 - 1}, {&l.Nodes, 50_000}, {&l.Tensors, 50_000}, {&l.Parts, 1 << 14}, {&l.Integers, 1 << 25}, {&l.Depth, 16},
+		{&l.Dimensions, 16}, {&l.Name, 4096}, {&l.Folded, 4096}} {
 		if *one.limit <= 0 {
 			*one.limit = one.standard
 		}
@@ -47,7 +51,7 @@ func Read(file []byte, limits Limits) (Model, error) {
 	if len(file) > limits.Bytes {
 		return Model{}, problem.New(problem.Exhausted, "the file has %d bytes, at most %d are read", len(file), limits.Bytes)
 	}
-	d := decoder{limits: limits}
+	d := decoder{limits: limits, within: newBody(), functions: map[call]*body{}}
 	return d.model(file)
 }
 
@@ -56,6 +60,11 @@ type decoder struct {
 	limits Limits
 	folded int // values kept so far
 	parts  int // names and attributes of nodes so far
+	nodes  int // so far, inner ones among them
+
+	integers  int // of attributes so far
+	within    *body
+	functions map[call]*body
 }
 
 // text is a name, as bytes of the file.
@@ -70,14 +79,23 @@ func (d *decoder) model(file []byte) (Model, error) {
 	var m Model
 	graphs := 0
 	err := fields(file, func(f field) error {
-		if f.number != 7 || f.kind != protowire.BytesType {
+		if f.kind != protowire.BytesType {
 			return nil
 		}
-		graphs++
-		return d.graph(&m, f.bytes)
+		switch f.number {
+		case 7:
+			graphs++
+			return d.graph(&m, f.bytes)
+		case 25:
+			return d.function(f.bytes)
+		}
+		return nil
 	})
 	if err == nil && graphs != 1 {
 		err = problem.New(problem.Invalid, "this is not an ONNX file: it has %d graphs instead of one", graphs)
+	}
+	if err == nil {
+		err = d.written()
 	}
 	return m, err
 }
@@ -86,12 +104,12 @@ func (d *decoder) graph(m *Model, message []byte) error {
 	return fields(message, func(f field) (err error) {
 		switch f.number {
 		case 1:
-			if len(m.Nodes) >= d.limits.Nodes {
-				return Exhausted("operators", d.limits.Nodes)
-			}
 			var one Node
 			if one, err = d.node(f.bytes); err != nil {
 				return Within(err, "node %d %q", len(m.Nodes), one.Name)
+			}
+			if err = d.count(one.Domain, one.Kind); err != nil {
+				return err
 			}
 			m.Nodes = append(m.Nodes, one)
 		case 2:
@@ -120,9 +138,13 @@ func (d *decoder) graph(m *Model, message []byte) error {
 }
 
 func (d *decoder) node(message []byte) (Node, error) {
-	one := Node{Attributes: map[string]attribute{}}
+	var one Node
+	parts := 0
 	err := fields(message, func(f field) (err error) {
 		var text string
+		if parts++; parts > d.limits.Parts {
+			return Exhausted("inputs, outputs and attributes of an operator", d.limits.Parts)
+		}
 		if d.parts++; d.parts > 10*d.limits.Nodes {
 			return Exhausted("parts of operators", 10*d.limits.Nodes)
 		}
@@ -146,6 +168,9 @@ func (d *decoder) node(message []byte) (Node, error) {
 			if err != nil {
 				return Within(err, "attribute %q", name)
 			}
+			if one.Attributes == nil {
+				one.Attributes = map[string]*attribute{}
+			}
 			one.Attributes[name] = value
 		case 7:
 			one.Domain = text
@@ -158,9 +183,9 @@ func (d *decoder) node(message []byte) (Node, error) {
 	return one, err
 }
 
-func (d *decoder) attribute(message []byte) (string, attribute, error) {
+func (d *decoder) attribute(message []byte) (string, *attribute, error) {
 	var name string
-	var a attribute
+	a := &attribute{}
 	err := fields(message, func(f field) (err error) {
 		switch f.number {
 		case 1:
@@ -182,11 +207,18 @@ func (d *decoder) attribute(message []byte) (string, attribute, error) {
 			a.Floats = someFloats(a.Floats, f, d.limits.Dimensions)
 		case 8:
 			a.Is = IsIntegers
-			a.Integers, err = f.integers(a.Integers, math.MaxInt)
+			err = f.each(func(number int64) error {
+				if d.integers++; d.integers > d.limits.Integers {
+					return Exhausted("integers in attributes", d.limits.Integers)
+				}
+				a.take(number, d.limits.Folded)
+				return nil
+			})
 		case 9:
 			a.Count++
 		case 6, 11:
 			a.Subgraph = true
+			err = d.inner(f.bytes, 1)
 		}
 		return err
 	})

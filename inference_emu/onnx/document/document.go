@@ -34,7 +34,7 @@ func (m Model) OpenInputs() []ValueInfo {
 type Node struct {
 	Name, Domain, Kind string
 	Inputs, Outputs    []string
-	Attributes         map[string]attribute
+	Attributes         map[string]*attribute
 }
 
 // Named is the name of a node, or one made of its kind and place.
@@ -43,6 +43,14 @@ func (n Node) Named(index int) string {
 		return n.Name
 	}
 	return fmt.Sprintf("%s.%d", n.Kind, index)
+}
+
+// Attribute is the one with the name, empty where there is none.
+func (n Node) Attribute(name string) attribute {
+	if one, ok := n.Attributes[name]; ok {
+		return *one
+	}
+	return attribute{}
 }
 
 // HasGraph says whether the node runs graphs of its own, as If, Loop and Scan do.
@@ -60,12 +68,32 @@ type attribute struct {
 	Integer  int64
 	Float    float64
 	Text     string
-	Integers []int64
+	Integers []int64 // the first ones
 	Floats   []float64
-	Count    int // of floats and texts, kept or not
+	Count    int // of integers, floats and texts, kept or not
+	// Runs are how many integers in a row are equal, of the first 65,536 rows.
+	Runs     []int64
+	last     int64
 	Tensor   *Stored
 	Subgraph bool
 	Is       attributeKind
+}
+
+// mostRuns bounds the rows of equal integers.
+const mostRuns = 1 << 16
+
+// take adds an integer, which is kept if it is one of the first.
+func (a *attribute) take(number int64, most int) {
+	if len(a.Integers) < most {
+		a.Integers = append(a.Integers, number)
+	}
+	switch same := a.Count > 0 && number == a.last; {
+	case same && len(a.Runs) > 0:
+		a.Runs[len(a.Runs)-1]++
+	case len(a.Runs) < mostRuns:
+		a.Runs = append(a.Runs, 1)
+	}
+	a.Count, a.last = a.Count+1, number
 }
 
 // attributeKind says which value an attribute has.

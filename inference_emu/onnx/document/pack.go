@@ -20,6 +20,9 @@ func Pack(model []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(skeleton) > maxUnpacked {
+		return nil, problem.New(problem.Exhausted, "without weights the model has %d bytes, and at most %d are sent", len(skeleton), maxUnpacked)
+	}
 	var packed bytes.Buffer
 	compressor, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err != nil {
@@ -31,7 +34,7 @@ func Pack(model []byte) ([]byte, error) {
 	if err := compressor.Close(); err != nil {
 		return nil, err
 	}
-	if packed.Len() > MaxPacked || len(skeleton) > maxUnpacked {
+	if packed.Len() > MaxPacked {
 		return nil, problem.New(problem.Exhausted, "without weights the model has %d bytes, compressed %d, and at most %d are sent", len(skeleton), packed.Len(), MaxPacked)
 	}
 	return packed.Bytes(), nil

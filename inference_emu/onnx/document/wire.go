@@ -87,6 +87,24 @@ func (f field) integers(list []int64, limit int) ([]int64, error) {
 	return list, nil
 }
 
+// each calls visit for each integer of a field, packed or not.
+func (f field) each(visit func(int64) error) error {
+	if f.kind != protowire.BytesType {
+		return visit(int64(f.bits))
+	}
+	for rest := f.bytes; len(rest) > 0; {
+		bits, n := protowire.ConsumeVarint(rest)
+		if n < 0 {
+			return malformed(len(f.bytes)-len(rest), n)
+		}
+		if err := visit(int64(bits)); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
 // count is how many numbers of a fixed width a field holds.
 func (f field) count(width int) int {
 	if f.kind == protowire.BytesType {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -114,22 +117,26 @@ func readModel(path string, dimensions map[string]string) (graph.Graph, error) {
 		}
 		options.Dimensions[name] = size
 	}
-	data, err := readModelFile(path)
-	if err != nil {
-		return graph.Graph{}, term.Misuse("%w", err)
-	}
-	g, err := onnx.Read(data, options)
+	g, err := readGraph(path, options)
 	var known *problem.Error
-	if errors.As(err, &known) && len(known.Fields) > 0 {
-		return graph.Graph{}, term.Misuse("%s: %w\nGive sizes with --dimension name=size", path, err)
+	switch open := errors.As(err, &known) && len(known.Fields) > 0; {
+	case err == nil:
+		return g, nil
+	case open:
+		return graph.Graph{}, term.Misuse("%s: %s; give sizes with --dimension name=size", path, oneLine(*known))
+	case len(dimensions) > 0:
+		return graph.Graph{}, term.Misuse("%s with --dimension %s: %w; other sizes may fit", path, shownDimensions(dimensions), err)
 	}
-	if err != nil && len(dimensions) > 0 {
-		return graph.Graph{}, term.Misuse("%s with --dimension %s: %w\nOther sizes may fit", path, shownDimensions(dimensions), err)
+	return graph.Graph{}, term.Misuse("%s: %w", path, err)
+}
+
+// oneLine is all that is wrong, in a line.
+func oneLine(e problem.Error) string {
+	parts := make([]string, len(e.Fields))
+	for i, one := range e.Fields {
+		parts[i] = one.String()
 	}
-	if err != nil {
-		return graph.Graph{}, term.Misuse("%s: %w", path, err)
-	}
-	return g, nil
+	return e.Detail + ": " + strings.Join(parts, "; ")
 }
 
 // shownDimensions are sizes as the flag takes them.
@@ -141,23 +148,41 @@ func shownDimensions(dimensions map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-func readModelFile(path string) ([]byte, error) {
+// readGraph reads the graph of a model file without its weights.
+func readGraph(path string, options onnx.Options) (g graph.Graph, err error) {
 	file, err := os.Open(filepath.Clean(path))
+	if at := new(fs.PathError); errors.As(err, &at) {
+		return g, at.Err
+	}
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file", path)
+		return g, fmt.Errorf("it is not a file")
 	}
 	if info.Size() > maxModelBytes {
-		return nil, fmt.Errorf("%s has %s, at most %s are read: save its weights in another file (onnx.save_model with save_as_external_data), they are not needed here", path, format.Size(info.Size()), format.Size(maxModelBytes))
+		return g, fmt.Errorf("it has %s, at most %s are read: save its weights in another file (onnx.save_model with save_as_external_data), they are not needed here", format.Size(info.Size()), format.Size(maxModelBytes))
 	}
-	return io.ReadAll(io.LimitReader(file, maxModelBytes))
+	data, err := emulator.Map(file, info.Size())
+	if err != nil {
+		return g, err
+	}
+	defer emulator.Unmap(data)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault := recover(); fault != nil {
+			if _, ok := fault.(interface{ Addr() uintptr }); !ok {
+				panic(fault)
+			}
+			err = errors.New("it became shorter while it was read")
+		}
+	}()
+	return onnx.Read(data, options)
 }
 
 func printClasses(out io.Writer, cost graph.Cost) error {
@@ -185,6 +210,9 @@ func printOperators(out io.Writer, g graph.Graph, batch int64) error {
 	return term.Table(out, []string{"OPERATOR", "KIND", "CLASS", "OUTPUT", "OPERATIONS", "PARAMETERS", "WEIGHTS", "READ", "WRITTEN"}, rows)
 }
 
+// mostUncounted bounds the operators that are named.
+const mostUncounted = 20
+
 // printInspected prints what is about the model as a whole.
 func printInspected(out io.Writer, g graph.Graph, cost graph.Cost) error {
 	fmt.Fprintf(out, "\nBatch:        %d", cost.Batch)
@@ -197,8 +225,12 @@ func printInspected(out io.Writer, g graph.Graph, cost graph.Cost) error {
 	if len(g.Inputs) > 0 && len(g.Inputs[0].Shape) > 1 && g.Inputs[0].Shape[0] > 1 {
 		fmt.Fprintf(out, "Note:         the file fixes the first dimension of %s: a sample is here %d of it\n", format.Plain(g.Inputs[0].Name), g.Inputs[0].Shape[0])
 	}
-	if len(cost.Uncounted) > 0 {
-		fmt.Fprintf(out, "Not counted:  operations of %s\n", format.Plain(strings.Join(cost.Uncounted, ", ")))
+	if names := cost.Uncounted; len(names) > 0 {
+		more := ""
+		if len(names) > mostUncounted {
+			more = fmt.Sprintf(" and %d more", len(names)-mostUncounted)
+		}
+		fmt.Fprintf(out, "Not counted:  operations of %s%s\n", format.Plain(strings.Join(names[:min(len(names), mostUncounted)], ", ")), more)
 	}
 	_, err := fmt.Fprintf(out, "Architecture: %s\n", g.Key())
 	return err

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/onnxtest"
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 const testModels = "../../../../inference_emu/onnx/testdata/"
@@ -78,6 +82,44 @@ func TestWhatCannotBeInspectedSaysWhy(t *testing.T) {
 			_, err := runInspect(t, test.arguments...)
 			if usage := (term.UsageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// What a hostile file is refused for is said in one line, whatever is asked of it, and
+// the worker's look at a saved model says the same.
+func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
+	folder := t.TempDir()
+	runs := filepath.Join(folder, "runs.json")
+	if err := os.WriteFile(runs, []byte(`{"cells":[{"batch":1,"threads":1}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, one := range onnxtest.Hostile() {
+		if one.Says == "" {
+			continue
+		}
+		t.Run(one.Name, func(t *testing.T) {
+			path := filepath.Join(folder, strconv.Itoa(i)+".onnx")
+			if err := os.WriteFile(path, one.Content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(path)
+			for _, command := range [][]string{{"inspect", path}, {"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}} {
+				var out, said bytes.Buffer
+				code := execute(t, append([]string{"edge"}, command...), &out, &said)
+				line := strings.TrimSpace(said.String())
+				if code != 2 || out.Len() > 0 || strings.Count(line, "\n") > 0 || !strings.Contains(line, one.Says) || len(line) > 3000 {
+					t.Errorf("%s: exit code %d, %d bytes, want a line with %q\n%.3000s", command[0], code, out.Len(), one.Says, line)
+				}
+			}
+			file, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if _, err := emulator.Inspect(t.Context(), file, nil); err == nil || !strings.Contains(err.Error(), one.Says) && !problem.Is(err, problem.Invalid) {
+				t.Errorf("the worker's look: %.3000v", err)
 			}
 		})
 	}

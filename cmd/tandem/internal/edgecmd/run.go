@@ -139,17 +139,13 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 
 // whyNot adds to the runtime's words what the file itself says about a failure.
 func whyNot(path string, dimensions map[string]int64, failed error) error {
-	data, err := readModelFile(path)
-	if err != nil {
-		return failed
-	}
-	g, err := onnx.Read(data, onnx.Options{Dimensions: dimensions})
+	g, err := readGraph(path, onnx.Options{Dimensions: dimensions})
 	var open *problem.Error
 	switch {
 	case errors.As(err, &open) && len(open.Fields) > 0:
-		return fmt.Errorf("%w\nIt was run with 1 for each size that the file leaves open; --dimension gives others: %w", failed, err)
+		return fmt.Errorf("%w; it was run with 1 for each size that the file leaves open, --dimension gives others: %s", failed, oneLine(*open))
 	case err == nil && g.WeightsOutside:
-		return fmt.Errorf("%w\nWeights of %s are in another file, which is not read: save them in it, in Python onnx.save_model(onnx.load(old), new, save_as_external_data=False)", failed, path)
+		return fmt.Errorf("%w; weights of %s are in another file, which is not read: save them in it, in Python onnx.save_model(onnx.load(old), new, save_as_external_data=False)", failed, path)
 	}
 	return failed
 }
