@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,12 +72,20 @@ func TestOnePolicyLetsMachinesOfBothMakersIn(t *testing.T) {
 	tools.DevTools = true
 	at.must("study", "create", s.file)
 	blind := start("blind", domain(evidencetest.Domain{}))
-	start("other", domain(evidencetest.Domain{MRTD: [48]byte{1}}), card)
-	start("tools", domain(evidencetest.Domain{}), tools)
+	refused := []*launch.Process{start("other", domain(evidencetest.Domain{MRTD: [48]byte{1}}), card), start("tools", domain(evidencetest.Domain{}), tools)}
 	for _, reason := range []string{"unknown_measurement: mrtd is 01", "gpu_devtools: GPU 0"} {
 		until(t, reason, func() bool {
-			waits := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")).Waits
-			return slices.ContainsFunc(waits, func(one protocol.Wait) bool { return strings.Contains(one.Reason, reason) })
+			found := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json"))
+			for _, one := range refused {
+				if one.Ended() || found.Progress.Trials[trial.Completed] > 0 { // nobody is refused any more
+					t.Fatalf("before %q, the study is %s with %v, and a worker says\n%s", reason, found.Status, found.Progress.Trials, one.Output())
+				}
+			}
+			said := fmt.Sprint(found.Waits)
+			if strings.Contains(said, "gpu_missing") { // all that still run have some
+				t.Fatalf("before %q, the study waits: %s", reason, said)
+			}
+			return strings.Contains(said, reason)
 		})
 	}
 	at.must("study", "pause", s.name)
