@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/analysis"
 	"github.com/tandem-tune/tandem/study/dataset"
+	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/duties"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/poolview"
@@ -178,7 +179,11 @@ func (s *Service) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the studies: %w", err)
 	}
+	var sections []definition.Inference
 	for _, stored := range studies {
+		if section := stored.Definition.Inference; section != nil {
+			sections = append(sections, *section)
+		}
 		if stored.Status.Over() {
 			continue
 		}
@@ -191,6 +196,11 @@ func (s *Service) Start(ctx context.Context) error {
 		}
 	}
 	s.resumeMigrations()
+	go func() {
+		if err := s.Warm(ctx, sections); err != nil && ctx.Err() == nil {
+			s.options.Logger.Warn("what was measured of devices could not be fitted yet; requests do it", "reason", err)
+		}
+	}()
 	return nil
 }
 

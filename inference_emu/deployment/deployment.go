@@ -115,6 +115,8 @@ type Target struct {
 	Machine string
 	// Fits remembers what was fitted to the device's measurements; nil: nothing does.
 	Fits *Fits
+	// Fit is the one to use; nil: that of Fits, which is made where it is not there.
+	Fit *Fit
 	// Fresh does not use a fit that is older than a measurement.
 	Fresh bool
 	// Judged leaves measurements out that make estimates of other models worse. Targets
@@ -167,10 +169,13 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 		runs: target.runsOf(a),
 	}
 	s.settled = target.Board && s.known() >= MostMeasured
-	measurements := target.measurements(append([]emu.Architecture{a}, known...))
-	var err error
-	if s.fit, err = target.Fits.of(target, measurements); err != nil {
-		return site{}, tuning.Result{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
+	if target.Fit != nil {
+		s.fit = *target.Fit
+	} else {
+		var err error
+		if s.fit, err = target.Fits.of(target, target.calibrating(a, known)); err != nil {
+			return site{}, tuning.Result{}, problem.New(problem.Internal, "the knowledge of devices cannot be read: %w", err)
+		}
 	}
 	result, err := s.tried()
 	return s, result, err
@@ -215,7 +220,7 @@ type site struct {
 	workload     estimate.Workload
 	settings     Settings
 	runs         []emu.Run
-	fit          fit
+	fit          Fit
 	// settled says that what was not measured does not count any more.
 	settled bool
 }

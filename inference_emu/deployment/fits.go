@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
 
@@ -16,7 +17,7 @@ type Fits struct {
 	// Now is the time. If it is set, a fit is used for [staleTerm] while few measurements are new.
 	Now  func() time.Time
 	Made int // counts them
-	last map[fitted]fit
+	last map[fitted]Fit
 }
 
 const (
@@ -30,8 +31,8 @@ type fitted struct {
 	rates   estimate.Device
 }
 
-// fit is what was fitted.
-type fit struct {
+// Fit is what was fitted to the measurements on a device.
+type Fit struct {
 	at           time.Time
 	measurements []estimate.Measurement
 	model        *estimate.Model
@@ -44,44 +45,92 @@ type fit struct {
 // parts is into how many parts measurements are divided to see whether they help.
 const parts = 8
 
-// of is the fit to the measurements; judged, only if they make estimates of other models
-// better.
-func (f *Fits) of(target Target, measurements []estimate.Measurement) (fit, error) {
-	rates := Rates(target.Device)
-	to := fitted{target.Machine, rates}
-	if f == nil {
-		f = &Fits{}
+// Wanted is a fit that a target needs. To make it takes long.
+type Wanted struct {
+	Machine       string
+	to            fitted
+	judged, fresh bool
+	made          Fit
+}
+
+// Want is the fit for the target to what is known.
+func Want(target Target, a emu.Architecture, known []emu.Architecture) Wanted {
+	return target.want(target.calibrating(withRuns(a, known), known))
+}
+
+func (t Target) want(measurements []estimate.Measurement) Wanted {
+	return Wanted{Machine: t.Machine, to: fitted{t.Machine, Rates(t.Device)}, judged: t.Judged, fresh: t.Fresh, made: Fit{measurements: measurements}}
+}
+
+// Last is the last fit for the same, nil if there is none, and whether it will do.
+func (f *Fits) Last(w Wanted) (last *Fit, good bool) {
+	known, ok := f.last[w.to]
+	if !ok {
+		return nil, false
 	}
-	made := fit{measurements: measurements}
+	if slices.Equal(known.measurements, w.made.measurements) {
+		return &known, true
+	}
 	if f.Now != nil {
-		made.at = f.Now()
+		w.made.at = f.Now()
 	}
-	if known, ok := f.last[to]; ok && (slices.Equal(known.measurements, measurements) || !target.Fresh && f.Now != nil && known.lasts(made)) {
-		return known, nil
-	}
+	return &known, !w.fresh && f.Now != nil && known.lasts(w.made)
+}
+
+// Quick reports whether the fit takes no time, since nothing was measured.
+func (w Wanted) Quick() bool { return len(w.made.measurements) == 0 }
+
+// Make makes the fit; judged, it stands on the measurements only if they make estimates of
+// other models better.
+func (w Wanted) Make() (*Fit, error) {
+	made, rates, measurements := w.made, w.to.rates, w.made.measurements
 	prior, err := estimate.Known()
 	if err != nil {
-		return made, err
+		return nil, err
 	}
-	f.Made++
 	made.model = estimate.Fit(rates, measurements, prior)
 	used := measurements
-	if target.Judged && !estimate.Helps(estimate.LeftOut(rates, measurements, prior, parts, made.model)) {
+	if w.judged && !estimate.Helps(estimate.LeftOut(rates, measurements, prior, parts, made.model)) {
 		made.unused, used = len(measurements), nil
 		made.model = estimate.Fit(rates, nil, prior)
 	}
 	if timed(used) {
 		made.plain = estimate.Fit(rates, nil, prior)
 	}
-	if f.last == nil || len(f.last) >= maxFits {
-		f.last = make(map[fitted]fit)
+	return &made, nil
+}
+
+// Keep remembers a fit as the last one.
+func (f *Fits) Keep(w Wanted, made Fit) {
+	f.Made++
+	if f.Now != nil {
+		made.at = f.Now()
 	}
-	f.last[to] = made
-	return made, nil
+	if f.last == nil || len(f.last) >= maxFits {
+		f.last = make(map[fitted]Fit)
+	}
+	f.last[w.to] = made
+}
+
+// of is the fit to the measurements: the last one, or one that is made.
+func (f *Fits) of(target Target, measurements []estimate.Measurement) (Fit, error) {
+	if f == nil {
+		f = &Fits{}
+	}
+	wanted := target.want(measurements)
+	if last, good := f.Last(wanted); good {
+		return *last, nil
+	}
+	made, err := wanted.Make()
+	if err != nil {
+		return Fit{}, err
+	}
+	f.Keep(wanted, *made)
+	return *made, nil
 }
 
 // lasts reports whether the fit is still good for what is known now.
-func (known fit) lasts(now fit) bool {
+func (known Fit) lasts(now Fit) bool {
 	others := 0
 	for _, one := range now.measurements {
 		if !slices.Contains(known.measurements, one) {

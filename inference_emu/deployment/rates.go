@@ -25,6 +25,11 @@ func Rates(d device.Device) estimate.Device {
 // maxCalibration bounds the measurements that an estimate stands on: the newest.
 const maxCalibration = 60
 
+// calibrating are the measurements that an estimate for the architecture stands on.
+func (t Target) calibrating(a emu.Architecture, known []emu.Architecture) []estimate.Measurement {
+	return t.measurements(append([]emu.Architecture{a}, known...))
+}
+
 // measurements are the inferences of all architectures on the device. The first
 // one may come again.
 func (t Target) measurements(known []emu.Architecture) []estimate.Measurement {

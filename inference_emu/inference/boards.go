@@ -230,14 +230,15 @@ func (s *Service) release(name string, asked settled, all bool) {
 
 // toMeasure is what a board shall measure of the architecture; nil for nothing.
 func (s *Service) toMeasure(ctx context.Context, section definition.Inference, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
-	a, target, others, leave, err := s.lookAt(ctx, section, key, name, "")
+	a, target, others, err := s.lookAt(ctx, section, key, name, "", true)
 	if err != nil || a.Skeleton == nil {
-		leave()
 		return nil, err
 	}
-	target.Fresh = true
+	if err := s.searching.Enter(ctx); err != nil {
+		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
 	cells, err := deployment.Next(a, target, others, settings, orderCells)
-	leave()
+	s.searching.Leave()
 	if err != nil || len(cells) == 0 {
 		return nil, err
 	}
@@ -248,27 +249,25 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, k
 	return order, nil
 }
 
-// lookAt is what the search of one device for an architecture needs, which it may do
-// until it leaves. Machine is the type of the worker's, where that is the device.
-func (s *Service) lookAt(ctx context.Context, section definition.Inference, key, name, machine string) (a emu.Architecture, target deployment.Target, others []emu.Architecture, leave func(), err error) {
-	leave = func() {}
+// lookAt is what the search of one device for an architecture needs; fresh, with a fit to
+// all that was measured. Machine is the type of the worker's, where that is the device.
+func (s *Service) lookAt(ctx context.Context, section definition.Inference, key, name, machine string, fresh bool) (a emu.Architecture, target deployment.Target, others []emu.Architecture, err error) {
 	if a, err = s.store.Architecture(ctx, key); err != nil {
-		return a, target, nil, leave, err
+		return a, target, nil, err
 	}
 	if others, err = s.store.Architectures(ctx, knownArchitectures); err != nil {
-		return a, target, nil, leave, err
+		return a, target, nil, err
 	}
 	devices, err := devicesOf(section)
 	if err != nil {
-		return a, target, nil, leave, err
+		return a, target, nil, err
 	}
 	if target, err = s.target(devices, a, name, machine); err != nil {
-		return a, target, nil, leave, err
+		return a, target, nil, err
 	}
-	if err := s.searching.Enter(ctx); err != nil {
-		return a, target, nil, leave, problem.New(problem.Unavailable, "the caller gave up: %w", err)
-	}
-	return a, target, others, s.searching.Leave, nil
+	target.Fresh = fresh
+	target, err = s.fitted(ctx, target, a, others)
+	return a, target, others, err
 }
 
 // ReportBoard takes in what an order took. To tell the same again changes nothing.
@@ -347,12 +346,11 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if err != nil {
 			continue
 		}
-		a, target, others, leave, err := s.lookAt(ctx, *def.Inference, key, first, machine)
+		a, target, others, err := s.lookAt(ctx, *def.Inference, key, first, machine, false)
 		if err != nil {
 			return err
 		}
-		found, err := deployment.Find(a, target, others, settings)
-		leave()
+		found, err := s.find(ctx, a, target, others, settings)
 		if err != nil {
 			return err
 		}

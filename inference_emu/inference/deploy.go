@@ -98,10 +98,6 @@ func devicesOf(section definition.Inference) ([]device.Device, error) {
 }
 
 func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
-	if err := s.searching.Enter(ctx); err != nil {
-		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
-	}
-	defer s.searching.Leave()
 	settings, err := def.Inference.Settings()
 	if err != nil {
 		return nil, problem.New(problem.Unavailable, "%w: continue this study with the version of tandem that wrote it", err)
@@ -120,13 +116,25 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 		if err != nil {
 			return nil, err
 		}
-		one, err := deployment.Find(a, target, others, settings)
+		if target, err = s.fitted(ctx, target, a, others); err != nil {
+			return nil, err
+		}
+		one, err := s.find(ctx, a, target, others, settings)
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}
 		found = append(found, one)
 	}
 	return found, nil
+}
+
+// find searches one device, when no other search is made.
+func (s *Service) find(ctx context.Context, a emu.Architecture, target deployment.Target, others []emu.Architecture, settings deployment.Settings) (deployment.Deployment, error) {
+	if err := s.searching.Enter(ctx); err != nil {
+		return deployment.Deployment{}, problem.New(problem.Unavailable, "the caller gave up: %w", err)
+	}
+	defer s.searching.Leave()
+	return deployment.Find(a, target, others, settings)
 }
 
 // target is a device of a study, for a trial on such a machine.

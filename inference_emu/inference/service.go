@@ -81,9 +81,11 @@ type Service struct {
 
 	// searching lets one search of devices run at a time: it takes a whole core.
 	searching gate.Gate
-	fits      deployment.Fits // used by whoever searches
+	fitting   gate.Gate // lets one fit be made at a time
 
 	mutex    sync.Mutex // guards what follows; never held over a call out
+	fits     deployment.Fits
+	makes    map[string]*making // by what a fit is for
 	deciding map[string]*turn
 	claims   map[claim]claimed
 	deployed map[question]answered
@@ -110,7 +112,7 @@ type turn struct {
 // New returns the service over what the store has.
 func New(store Store, options Options) *Service {
 	return &Service{
-		store: store, options: options, searching: gate.New(), fits: deployment.Fits{Now: options.Now},
+		store: store, options: options, searching: gate.New(), fitting: gate.New(), fits: deployment.Fits{Now: options.Now}, makes: make(map[string]*making),
 		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
 		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
 	}

@@ -1,0 +1,124 @@
+package inference
+
+import (
+	"context"
+	"time"
+
+	"github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
+	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/definition"
+)
+
+// fitPatience is how long a request waits for a newer fit where there is an older one.
+const fitPatience = 50 * time.Millisecond
+
+// making is a fit that is made behind the requests that want it.
+type making struct {
+	done chan struct{} // closed when it is kept, or failed
+	err  error
+}
+
+// fitted is the target with the fit to what is known. Fits are made behind: after a moment
+// the last one serves. Who wants it fresh, or has no last one, waits.
+func (s *Service) fitted(ctx context.Context, target deployment.Target, a emu.Architecture, others []emu.Architecture) (deployment.Target, error) {
+	wanted := deployment.Want(target, a, others)
+	for {
+		s.mutex.Lock()
+		last, good := s.fits.Last(wanted)
+		if good {
+			s.mutex.Unlock()
+			target.Fit = last
+			return target, nil
+		}
+		one, ok := s.makes[wanted.Machine]
+		if !ok {
+			one = &making{done: make(chan struct{})}
+			s.makes[wanted.Machine] = one
+			go s.makeFit(one, wanted)
+		}
+		s.mutex.Unlock()
+		var late <-chan time.Time
+		if last != nil && !target.Fresh {
+			timer := time.NewTimer(fitPatience)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-one.done:
+			if one.err != nil {
+				return target, one.err
+			}
+		case <-late:
+			target.Fit = last
+			return target, nil
+		case <-ctx.Done():
+			return target, problem.New(problem.Unavailable, "the caller gave up: %w", ctx.Err())
+		}
+	}
+}
+
+// makeFit makes a fit and keeps it. What is answered meanwhile is looked at again after
+// [staleTerm].
+func (s *Service) makeFit(one *making, wanted deployment.Wanted) {
+	_ = s.fitting.Enter(context.Background()) // which has no end
+	made, err := wanted.Make()
+	s.fitting.Leave()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.makes, wanted.Machine)
+	if one.err = err; err == nil {
+		s.fits.Keep(wanted, *made)
+		if !wanted.Quick() {
+			s.learned++
+		}
+	}
+	close(one.done)
+}
+
+// Warm makes the fits that the studies need, so that no request after a start waits for
+// them. They stand on what is stored: nothing is measured again.
+func (s *Service) Warm(ctx context.Context, sections []definition.Inference) error {
+	others, err := s.store.Architectures(ctx, knownArchitectures)
+	if err != nil {
+		return err
+	}
+	met := make(map[string]bool)
+	for _, section := range sections {
+		devices, err := devicesOf(section)
+		if err != nil {
+			return err
+		}
+		for _, name := range section.Names() {
+			for _, a := range others {
+				if err := s.warm(ctx, devices, a, name, others, met); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// warm makes the fits for a device that an architecture was seen on, each machine's once.
+func (s *Service) warm(ctx context.Context, devices []device.Device, a emu.Architecture, name string, others []emu.Architecture, met map[string]bool) error {
+	machines := []string{name}
+	if name == device.ThisMachine {
+		machines = nil
+		for _, site := range a.Sites {
+			machines = append(machines, site.Machine)
+		}
+	}
+	for _, machine := range machines {
+		if at := name + " " + machine; met[at] {
+			continue
+		} else if target, err := s.target(devices, a, name, machine); err == nil { // else a board that is not there yet
+			met[at] = true
+			if _, err := s.fitted(ctx, target, a, others); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
