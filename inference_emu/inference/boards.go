@@ -230,7 +230,7 @@ func (s *Service) release(name string, asked settled, all bool) {
 
 // toMeasure is what a board shall measure of the architecture; nil for nothing.
 func (s *Service) toMeasure(ctx context.Context, section definition.Inference, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
-	a, target, others, err := s.lookAt(ctx, section, key, name, "", true)
+	a, target, others, err := s.lookAt(ctx, section, looked{key: key, device: name, fresh: true})
 	if err != nil || a.Skeleton == nil {
 		return nil, err
 	}
@@ -249,10 +249,16 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, k
 	return order, nil
 }
 
-// lookAt is what the search of one device for an architecture needs; fresh, with a fit to
-// all that was measured. Machine is the type of the worker's, where that is the device.
-func (s *Service) lookAt(ctx context.Context, section definition.Inference, key, name, machine string, fresh bool) (a emu.Architecture, target deployment.Target, others []emu.Architecture, err error) {
-	if a, err = s.store.Architecture(ctx, key); err != nil {
+// looked is which architecture is looked at for which device; fresh, with a fit to all that
+// was measured. Machine is the type of the worker's, where that is the device.
+type looked struct {
+	key, device, machine string
+	fresh                bool
+}
+
+// lookAt is what the search of one device for an architecture needs.
+func (s *Service) lookAt(ctx context.Context, section definition.Inference, at looked) (a emu.Architecture, target deployment.Target, others []emu.Architecture, err error) {
+	if a, err = s.store.Architecture(ctx, at.key); err != nil {
 		return a, target, nil, err
 	}
 	if others, err = s.store.Architectures(ctx, knownArchitectures); err != nil {
@@ -262,10 +268,10 @@ func (s *Service) lookAt(ctx context.Context, section definition.Inference, key,
 	if err != nil {
 		return a, target, nil, err
 	}
-	if target, err = s.target(devices, a, name, machine); err != nil {
+	if target, err = s.target(devices, a, at.device, at.machine); err != nil {
 		return a, target, nil, err
 	}
-	target.Fresh = fresh
+	target.Fresh = at.fresh
 	target, err = s.fitted(ctx, target, a, others)
 	return a, target, others, err
 }
@@ -346,7 +352,7 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if err != nil {
 			continue
 		}
-		a, target, others, err := s.lookAt(ctx, *def.Inference, key, first, machine, false)
+		a, target, others, err := s.lookAt(ctx, *def.Inference, looked{key: key, device: first, machine: machine})
 		if err != nil {
 			return err
 		}

@@ -39,22 +39,23 @@ func (s *Service) fitted(ctx context.Context, target deployment.Target, a emu.Ar
 			go s.makeFit(one, wanted)
 		}
 		s.mutex.Unlock()
-		var late <-chan time.Time
+		patience, cancel := ctx, func() {}
 		if last != nil && !target.Fresh {
-			timer := time.NewTimer(fitPatience)
-			defer timer.Stop()
-			late = timer.C
+			patience, cancel = context.WithTimeout(ctx, fitPatience)
 		}
 		select {
 		case <-one.done:
+			cancel()
 			if one.err != nil {
 				return target, one.err
 			}
-		case <-late:
+		case <-patience.Done():
+			cancel()
+			if ctx.Err() != nil {
+				return target, problem.New(problem.Unavailable, "the caller gave up: %w", ctx.Err())
+			}
 			target.Fit = last
 			return target, nil
-		case <-ctx.Done():
-			return target, problem.New(problem.Unavailable, "the caller gave up: %w", ctx.Err())
 		}
 	}
 }
@@ -84,7 +85,7 @@ func (s *Service) Warm(ctx context.Context, sections []definition.Inference) err
 	if err != nil {
 		return err
 	}
-	met := make(map[string]bool)
+	warm := warming{s, others, make(map[string]bool)}
 	for _, section := range sections {
 		devices, err := devicesOf(section)
 		if err != nil {
@@ -92,7 +93,7 @@ func (s *Service) Warm(ctx context.Context, sections []definition.Inference) err
 		}
 		for _, name := range section.Names() {
 			for _, a := range others {
-				if err := s.warm(ctx, devices, a, name, others, met); err != nil {
+				if err := warm.on(ctx, devices, a, name); err != nil {
 					return err
 				}
 			}
@@ -101,8 +102,15 @@ func (s *Service) Warm(ctx context.Context, sections []definition.Inference) err
 	return nil
 }
 
-// warm makes the fits for a device that an architecture was seen on, each machine's once.
-func (s *Service) warm(ctx context.Context, devices []device.Device, a emu.Architecture, name string, others []emu.Architecture, met map[string]bool) error {
+// warming makes the fits of each machine once.
+type warming struct {
+	service *Service
+	others  []emu.Architecture
+	met     map[string]bool
+}
+
+// on makes the fits for a device, or for the machines that the architecture was seen on.
+func (w warming) on(ctx context.Context, devices []device.Device, a emu.Architecture, name string) error {
 	machines := []string{name}
 	if name == device.ThisMachine {
 		machines = nil
@@ -111,13 +119,14 @@ func (s *Service) warm(ctx context.Context, devices []device.Device, a emu.Archi
 		}
 	}
 	for _, machine := range machines {
-		if at := name + " " + machine; met[at] {
+		at := name + " " + machine
+		target, err := w.service.target(devices, a, name, machine)
+		if w.met[at] || err != nil { // a board may not be there yet
 			continue
-		} else if target, err := s.target(devices, a, name, machine); err == nil { // else a board that is not there yet
-			met[at] = true
-			if _, err := s.fitted(ctx, target, a, others); err != nil {
-				return err
-			}
+		}
+		w.met[at] = true
+		if _, err := w.service.fitted(ctx, target, a, w.others); err != nil {
+			return err
 		}
 	}
 	return nil
