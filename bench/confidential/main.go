@@ -1,13 +1,14 @@
 // Command confidential measures what encryption and attestation cost a training.
 //
 //	go run ./bench/confidential                  # 1 and 100 MB, 7 rounds, about 5 minutes
-//	go run ./bench/confidential -megabytes 2000 -rounds 3 -epochs 3
+//	go run ./bench/confidential -megabytes 2000 -rounds 5 -epochs 2 # 20 GB of disk in TMPDIR
 //
 // Each round is the same study three times: plain; with an encrypted data set and encrypted
 // checkpoints, both of that size; and with these in a confidential machine, which gets the key
 // from a broker. The machine is an ordinary one: its processor is this program, so what is
 // measured is the protocol, and nothing of what memory encryption costs. Which comes first
-// rotates. Each run has a worker of its own, in the strict sandbox with its files in memory, so
+// rotates. Each round has a server of its own, which keeps checkpoints for a while after
+// their studies are deleted, and each run has a worker of its own, in the strict sandbox with its files in memory, so
 // each fetches the data set. The trial does nothing but write its checkpoints. Markdown goes to
 // standard output.
 package main
@@ -96,11 +97,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	b := &bench{epochs: *epochs}
-	err := b.open(ctx)
-	if err == nil {
-		err = b.measure(ctx, strings.Split(*sizes, ","), *rounds)
-	}
-	if err = errors.Join(err, b.close()); err != nil {
+	if err := b.measure(ctx, strings.Split(*sizes, ","), *rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/confidential:", err)
 		os.Exit(1)
 	}
@@ -135,6 +132,7 @@ func (b *bench) close() (err error) {
 	if b.server != nil {
 		err = errors.Join(err, b.server.Stop())
 	}
+	b.site, b.server = nil, nil
 	return errors.Join(err, os.RemoveAll(b.folder), os.RemoveAll(b.scratch))
 }
 
@@ -159,33 +157,19 @@ func (b *bench) measure(ctx context.Context, sizes []string, rounds int) error {
 		if err != nil {
 			return err
 		}
-		section, err := b.prepare(ctx, megabytes)
-		if err != nil {
-			return err
-		}
-		attested := []string{"--confidential", "auto", "--broker", b.site.url, "--broker-token", b.site.token, "--policy", b.site.policy}
-		arms := []struct {
-			section string
-			flags   []string
-			runs    []run
-		}{{}, {section: section, flags: []string{"--identity", b.key}}, {section: section + fmt.Sprintf(confidentialSection, b.site.policy), flags: attested}}
+		var arms [3][]run
 		for round := range rounds {
-			for turn := range arms {
-				one := &arms[(round+turn)%len(arms)]
-				got, err := b.run(ctx, megabytes, one.section, one.flags...)
-				if err != nil {
-					return err
-				}
-				one.runs = append(one.runs, got)
+			if err := errors.Join(b.round(ctx, megabytes, round, &arms), b.close()); err != nil {
+				return err
 			}
 		}
-		keys = append(keys, arms[2].runs...)
+		keys = append(keys, arms[2]...)
 		for i, one := range kinds {
 			what := one.what
 			if i == 0 {
 				what = fmt.Sprintf("%d MB: %s", megabytes, what)
 			}
-			fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", what, shown(arms[0].runs, one.of), shown(arms[1].runs, one.of), shown(arms[2].runs, one.of), more(arms[0].runs, arms[1].runs, one.of), more(arms[1].runs, arms[2].runs, one.of))
+			fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", what, shown(arms[0], one.of), shown(arms[1], one.of), shown(arms[2], one.of), more(arms[0], arms[1], one.of), more(arms[1], arms[2], one.of))
 		}
 	}
 	var waited []float64
@@ -194,6 +178,34 @@ func (b *bench) measure(ctx context.Context, sizes []string, rounds int) error {
 	}
 	_, err = fmt.Printf("\nFrom a lease to its key: %s ms, n = %d.\n", middle(waited, "%.0f"), len(keys))
 	return err
+}
+
+// round adds a run to each of the arms: plain, encrypted, with attestation.
+func (b *bench) round(ctx context.Context, megabytes, round int, arms *[3][]run) error {
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	section, err := b.prepare(ctx, megabytes)
+	if err != nil {
+		return err
+	}
+	kinds := [3]struct {
+		section string
+		flags   []string
+	}{
+		{},
+		{section, []string{"--identity", b.key}},
+		{section + fmt.Sprintf(confidentialSection, b.site.policy), []string{"--confidential", "auto", "--broker", b.site.url, "--broker-token", b.site.token, "--policy", b.site.policy}},
+	}
+	for turn := range kinds {
+		arm := (round + turn) % len(kinds)
+		got, err := b.run(ctx, megabytes, kinds[arm].section, kinds[arm].flags...)
+		if err != nil {
+			return err
+		}
+		arms[arm] = append(arms[arm], got)
+	}
+	return nil
 }
 
 // kinds are what is measured of a run.
