@@ -89,10 +89,10 @@ func TestTheReportCountsWhatIsNeverMeasured(t *testing.T) {
 	r.print(&printed)
 	before := 0
 	for _, line := range []string{
-		"| a | 4 | 10.0 (10.0 to 10.0) | 30.0 (20.0 to 40.0) | 30.0 (20.0 to 40.0) | never (never to never), 4 never |",
+		"| a | 4 | 10.0 (10.0 to 10.0) | 30.0 (20.0 to 40.0) | 30.0 (20.0 to 40.0) | 30.0 (20.0 to 40.0) | never (never to never), 4 never |",
 		"| b | 4 | 90.0 (90.0 to never), 2 never | 90.0 (90.0 to never), 2 never | 90.0 (90.0 to never), 2 never | 90.0 (90.0 to never), 2 never |",
 		"| small: mean regret (95% band) |",
-		"| b | 4, 0, p = 0.5 (0.5) | 4, 0, p = 0.5 (0.5) | 4, 0, p = 0.5 (0.5) | 0, 2, p = 0.5 (0.5) |",
+		"| b | 4, 0, p = 0.62 (0.62) | 4, 0, p = 0.62 (0.62) | 4, 0, p = 0.62 (0.62) | 4, 0, p = 0.62 (0.62) | 0, 2, p = 0.62 (0.62) |",
 	} {
 		at := strings.Index(printed.String(), line)
 		if at < before {
