@@ -15,7 +15,7 @@ import (
 // from what the server had for good: from this checkpoint, or from the one before.
 func TestAWorkerIsKilledBesideAnEpoch(t *testing.T) {
 	t.Parallel()
-	breakable, err := fragile()
+	breakable, err := forTests()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,7 @@ func answering(t testing.TB, socket string, size int, answer func(asked []byte) 
 // because the answer to the one before was lost.
 func TestKilledAtEachStepNoKeyGoesTwice(t *testing.T) {
 	t.Parallel()
-	fake, err := inFake()
+	fake, err := forTests()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +30,6 @@ import (
 	"github.com/tandem-tune/tandem/workers/confidential/evidencetest"
 	"github.com/tandem-tune/tandem/workers/confidential/policy"
 )
-
-// inFake builds a tandem with a device that only tests have, once.
-var inFake = sync.OnceValues(func() (string, error) { return launch.BuildWithFakeEnclave(context.Background(), built) })
 
 // tellingScript tells what it knows wherever a script can.
 const tellingScript = `
@@ -160,7 +156,7 @@ func (k *keeper) machine(t *testing.T, name string, like evidencetest.Guest, env
 
 func (k *keeper) run(t *testing.T, one guest) *launch.Process {
 	t.Helper()
-	fake, err := inFake()
+	fake, err := forTests()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +455,7 @@ func TestMachinesThatAreRefusedGiveTrialsBack(t *testing.T) {
 // TestTheDoctorOfConfidentialMachines looks at what such a worker needs, and at nothing else.
 func TestTheDoctorOfConfidentialMachines(t *testing.T) {
 	t.Parallel()
-	fake, err := inFake()
+	fake, err := forTests()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -258,7 +258,7 @@ func TestTheServerHoldsCiphertextOnly(t *testing.T) {
 // clear on the machine goes with the next worker's start.
 func TestAKilledWorkerLeavesNothingInTheClear(t *testing.T) {
 	t.Parallel()
-	breakable, err := fragile()
+	breakable, err := forTests()
 	if err != nil {
 		t.Fatal(err)
 	}

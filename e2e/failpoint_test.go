@@ -15,9 +15,9 @@ import (
 	"github.com/tandem-tune/tandem/internal/failpoint"
 )
 
-// fragile builds a tandem that can be told where to break, once.
-var fragile = sync.OnceValues(func() (string, error) {
-	return launch.BuildWithFailpoints(context.Background(), built)
+// forTests builds a tandem that can be told where to break, once.
+var forTests = sync.OnceValues(func() (string, error) {
+	return launch.BuildForTests(context.Background(), built)
 })
 
 // harm is what happens at a point.
@@ -69,7 +69,7 @@ func TestNothingIsLostWhereverItBreaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := fragile()
+	binary, err := forTests()
 	if err != nil {
 		t.Fatal(err)
 	}

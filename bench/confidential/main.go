@@ -110,7 +110,7 @@ func (b *bench) open(ctx context.Context) (err error) {
 	if b.scratch, err = os.MkdirTemp("/dev/shm", "tandem-confidential-"); err != nil {
 		return err
 	}
-	if b.binary, err = launch.BuildWithFakeEnclave(ctx, b.folder); err != nil {
+	if b.binary, err = launch.BuildForTests(ctx, b.folder); err != nil {
 		return err
 	}
 	if b.server, err = launch.Serve(b.binary, filepath.Join(b.folder, "server")); err != nil {

@@ -31,16 +31,11 @@ func BuildForBoards(ctx context.Context, folder string) (string, error) {
 	return build(ctx, filepath.Join(folder, "tandem-edge"), "/edge")
 }
 
-// BuildWithFailpoints is Build for a tandem that can be told where to break;
-// see package failpoint.
-func BuildWithFailpoints(ctx context.Context, folder string) (string, error) {
-	return build(ctx, filepath.Join(folder, "tandem-failpoints"), "", "-tags", "failpoints")
-}
-
-// BuildWithFakeEnclave is Build for a tandem that believes to be in a confidential machine,
-// whose processor a test is. It can break too.
-func BuildWithFakeEnclave(ctx context.Context, folder string) (string, error) {
-	return build(ctx, filepath.Join(folder, "tandem-enclave"), "", "-tags", "fakeenclave,failpoints")
+// BuildForTests is Build for a tandem that can be told where to break (see package
+// failpoint), and that believes to be in a confidential machine where a test is the
+// processor.
+func BuildForTests(ctx context.Context, folder string) (string, error) {
+	return build(ctx, filepath.Join(folder, "tandem-for-tests"), "", "-tags", "fakeenclave,failpoints")
 }
 
 func build(ctx context.Context, binary, folder string, flags ...string) (string, error) {

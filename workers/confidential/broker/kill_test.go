@@ -52,7 +52,7 @@ func TestAKilledBrokerReleasesNoKeyTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and kills programs")
 	}
-	binary, err := launch.BuildWithFailpoints(context.Background(), t.TempDir())
+	binary, err := launch.BuildForTests(context.Background(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
