@@ -4,24 +4,24 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// patient waits for a condition that a fail-over or a recovering database has
-// to come before: minutes, which is no measure of anything.
+// patient is until, and tells what the servers said where it was in vain.
 func patient(t *testing.T, what string, servers []*launch.Server, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			for _, server := range servers {
+	came := false
+	defer func() {
+		for _, server := range servers {
+			if !came {
 				t.Logf("the server at %s said:\n%s", server.URL, server.Output())
 			}
-			t.Fatalf("four minutes passed without %s", what)
 		}
-	}
+	}()
+	until(t, what, condition)
+	came = true
 }
 
 // pair is two servers on one database; the second one, which stands by at

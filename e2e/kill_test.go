@@ -98,12 +98,19 @@ func (s *site) books(name string) export {
 }
 
 // until waits for a condition, which has five minutes to come true: its time is no measure.
+// Between two looks it pauses eight times as long as a look takes, half a second at most: a
+// command of the command line takes longer than a file.
 func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
+		began := time.Now()
+		if condition() {
+			return
+		}
+		if began.After(deadline) {
 			t.Fatalf("five minutes passed without %s", what)
 		}
+		time.Sleep(min(max(8*time.Since(began), 20*time.Millisecond), 500*time.Millisecond))
 	}
 }
 
