@@ -171,8 +171,8 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := strings.NewReplacer("max: 9}", "max: 4}", "max: 27}", "max: 4}", "eta: 3", "eta: 2",
-		"trials: 27", "trials: 6", "trials: 40", "trials: 6").Replace(string(full)) + "\ndirectory: " + folder + "\n"
+	small := strings.NewReplacer("max: 9}", "max: 2}", "max: 27}", "max: 2}", "eta: 3", "eta: 2",
+		"trials: 27", "trials: 4", "trials: 40", "trials: 4").Replace(string(full)) + "\ndirectory: " + folder + "\n"
 	file := filepath.Join(t.TempDir(), "study.yaml")
 	if err := os.WriteFile(file, []byte(small), 0o600); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestExample(t *testing.T) {
 	}
 	found := read[result](t, got.stdout)
 	p := found.Study.Progress
-	if p.Created != 6 || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
+	if p.Created != 4 || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
 		t.Errorf("the study ended with %+v", p)
 	}
 	if p.Best == nil || p.Best.Value < 0.6 {

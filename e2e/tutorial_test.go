@@ -170,7 +170,7 @@ func follow(t *testing.T, place string, names ...string) (said string) {
 		// Ports that nobody else has, as tests run beside each other, and fewer trials
 		// where each of them loads PyTorch.
 		script = strings.NewReplacer("7373", fmt.Sprint(port), "7374", fmt.Sprint(port), "tandem run ", "tandem run --listen 127.0.0.1:0 ",
-			"stop: {trials: 20}", "stop: {trials: 8}", "stop: {trials: 12}", "stop: {trials: 4}").Replace(script)
+			"stop: {trials: 20}", "stop: {trials: 3}", "stop: {trials: 12}", "stop: {trials: 3}").Replace(script)
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // a server that does not start is waited for in vain
 		defer cancel()
 		command := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
