@@ -13,26 +13,25 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/access"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// holder is the definition of the study of a trial that is held under the lease,
-// and the type of machine of its worker.
-func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch) (definition.Definition, string, error) {
+// holder is what the study of a trial wants that is held under the lease, and the type of
+// machine of its worker.
+func (s *Service) holder(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch) (inference.Wanted, string, error) {
 	r, t, err := s.sessions.LockedTrial(ctx, id)
 	if err != nil {
-		return definition.Definition{}, "", err
+		return inference.Wanted{}, "", err
 	}
-	def := r.Study.Definition
+	want := inference.WantedBy(r.Study, r.Trials)
 	r.Unlock()
 	if err := holds(t, epoch); err != nil {
-		return def, "", err
+		return want, "", err
 	}
-	return def, s.allocator.SiteOf(t.Worker, id).Machine, nil
+	return want, s.allocator.SiteOf(t.Worker, id).Machine, nil
 }
 
 // ranOn is the type of machine of the worker that ran inferences for a trial, which may
@@ -91,14 +90,7 @@ func (s *Service) wanted(name string) (list []inference.Wanted) {
 		if def.Inference == nil || !slices.Contains(def.Inference.Names(), name) {
 			continue
 		}
-		trials := slices.DeleteFunc(slices.Clone(r.Trials), func(t trial.Trial) bool { return t.Inference == nil })
-		slices.SortStableFunc(trials, func(a, b trial.Trial) int { return cmp.Compare(len(b.Results), len(a.Results)) })
-		one := inference.Wanted{Study: r.Study.ID, Definition: def}
-		for _, t := range trials {
-			if !slices.Contains(one.Keys, t.Inference.Architecture) {
-				one.Keys = append(one.Keys, t.Inference.Architecture)
-			}
-		}
+		one := inference.WantedBy(r.Study, r.Trials)
 		at, _ := slices.BinarySearchFunc(created, r.Study.Created, func(a, b time.Time) int { return b.Compare(a) })
 		created, list = slices.Insert(created, at, r.Study.Created), slices.Insert(list, at, one)
 	}

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 
+	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
@@ -23,6 +24,8 @@ type queries struct {
 	logs     journal.LogStore
 	datasets *dataset.Catalogue
 	teams    *team.Directory
+	// unmeasured says that a study's minutes of measuring are spent.
+	unmeasured func(context.Context, inference.Wanted) (string, error)
 }
 
 // Studies returns every study that the caller sees, the newest first.
@@ -62,8 +65,10 @@ func (s *queries) shared(caller access.Caller, view protocol.StudyView) protocol
 
 // Study returns one study by id or name.
 func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, error) {
-	return registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyView, error) {
+	var want inference.Wanted
+	view, err := registry.Look(ctx, s.sessions, ref, func(r *session.Session) (protocol.StudyView, error) {
 		view := r.View(s.options.Now())
+		want = inference.WantedBy(r.Study, r.Trials)
 		if access.CallerOf(ctx).Sight != access.Shared {
 			view.Waits = s.waits(r)
 			if !view.Status.Over() {
@@ -72,6 +77,10 @@ func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, er
 		}
 		return s.shared(access.CallerOf(ctx), view), nil
 	})
+	if err == nil {
+		view.Unmeasured, err = s.unmeasured(ctx, want)
+	}
+	return view, err
 }
 
 // TrialDetail returns one trial with its reports and its history.

@@ -140,7 +140,7 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 		Now: options.Now, Entries: s.poolEntries, Apply: s.applyRules, Sent: uploads.Sent, Uses: s.usesDataset,
 		Bound: func(owner string) int64 { return s.allocator.Snapshot().Rules.Quotas[owner].DatasetBytes },
 	})}
-	s.queries = &queries{s.parts, logs, s.stocked.Catalogue, s.Directory}
+	s.queries = &queries{s.parts, logs, s.stocked.Catalogue, s.Directory, func(ctx context.Context, want inference.Wanted) (string, error) { return s.Unmeasured(ctx, want) }}
 	s.studies = &studies{s.parts, warmstart.Earlier{Look: s.Look, Store: store}}
 	s.scheduler = scheduler.New(scheduled{s.sessions, s.waits}, s.allocator, options.Now)
 	s.on = duties.On{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, Approximation: s.approximation, Store: store, Logger: options.Logger, Term: options.leaseTerm()}

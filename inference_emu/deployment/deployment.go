@@ -34,8 +34,11 @@ type Settings struct {
 	// activations take; 0 if the device alone does.
 	CoresLow, CoresHigh int
 	MemoryBytes         int64
-	Objective           tuning.Metric
-	Constraints         []tuning.Constraint
+	// ClocksHertz are those to search; none: all. Unpinned leaves clocks as they are.
+	ClocksHertz []float64
+	Unpinned    bool
+	Objective   tuning.Metric
+	Constraints []tuning.Constraint
 	// Load is how requests come; nil: one after the other.
 	Load *Load
 }
@@ -223,30 +226,6 @@ type site struct {
 	fit          Fit
 	// settled says that what was not measured does not count any more.
 	settled bool
-}
-
-// space is what can be chosen: of clocks those of the fastest cluster, if it has
-// steps.
-func (s site) space() tuning.Space {
-	space := tuning.Space{BatchSizes: tuning.Range(s.settings.BatchLow, s.settings.BatchHigh), Cores: s.settings.cores(s.device)}
-	if fixed := s.architecture.Graph.FixedBatch; fixed > 0 {
-		space.BatchSizes = []int{int(fixed)}
-	}
-	if steps := s.device.Clusters[0].StepsHertz; steps != nil {
-		space.CPUHertz = steps.Value
-	}
-	return space
-}
-
-// cores are the numbers of cores that are tried on the device, which may have fewer than are
-// asked for.
-func (s Settings) cores(on device.Device) []int {
-	own := on.Clusters[0].Cores.Value
-	high := own
-	if s.CoresHigh > 0 {
-		high = min(own, s.CoresHigh)
-	}
-	return tuning.Range(min(max(1, s.CoresLow), high), high)
 }
 
 // evaluate is what a configuration takes: measured where it was, else estimated.

@@ -41,7 +41,21 @@ const (
 type Wanted struct {
 	Study      string
 	Definition definition.Definition
+	Created    time.Time
 	Keys       []string
+}
+
+// WantedBy is what the study with the trials wants to know.
+func WantedBy(study journal.Study, trials []trial.Trial) Wanted {
+	trials = slices.DeleteFunc(slices.Clone(trials), func(t trial.Trial) bool { return t.Inference == nil })
+	slices.SortStableFunc(trials, func(a, b trial.Trial) int { return cmp.Compare(len(b.Results), len(a.Results)) })
+	one := Wanted{Study: study.ID, Definition: study.Definition, Created: study.Created}
+	for _, t := range trials {
+		if !slices.Contains(one.Keys, t.Inference.Architecture) {
+			one.Keys = append(one.Keys, t.Inference.Architecture)
+		}
+	}
+	return one
 }
 
 // board is one that asked. The service's lock guards it.
@@ -170,6 +184,11 @@ func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrd
 		settings, err := want.Definition.Inference.Settings()
 		if err != nil {
 			continue // a later version's: its own server measures for it
+		}
+		if spent, err := s.Unmeasured(ctx, want); err != nil {
+			return nil, err
+		} else if spent != "" {
+			continue
 		}
 		section, err := json.Marshal(want.Definition.Inference)
 		if err != nil {

@@ -42,6 +42,11 @@ func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOv
 		return answer, nil
 	}
 	answer.Devices = def.Inference.Names()
+	if spent, err := s.Unmeasured(ctx, WantedBy(now.Study, now.Trials)); err != nil {
+		return answer, err
+	} else if spent != "" {
+		answer.Notes = append(answer.Notes, spent)
+	}
 	var ranked []protocol.RankedTrial
 	for _, one := range ranking.Rank(now.Trials, def.Objectives) {
 		ranked = append(ranked, one.Ranked())

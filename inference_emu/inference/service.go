@@ -17,7 +17,6 @@ import (
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -53,9 +52,9 @@ type Result struct {
 
 // Options are what a Service takes from its surroundings.
 type Options struct {
-	// Holder returns the definition of the study of a trial that is held under the
-	// lease, and the type of machine of its worker.
-	Holder func(ctx context.Context, id trial.ID, lease trial.LeaseEpoch) (definition.Definition, string, error)
+	// Holder returns what the study of a trial wants that is held under the lease, and the
+	// type of machine of its worker.
+	Holder func(ctx context.Context, id trial.ID, lease trial.LeaseEpoch) (Wanted, string, error)
 	// RanOn returns the type of machine on which inferences were run for a trial.
 	RanOn func(ctx context.Context, id trial.ID, report protocol.InferenceReport) (string, error)
 	// Record makes the result durable, with the answer to the request. A request that
@@ -144,14 +143,14 @@ func (s *Service) enter(ctx context.Context, key string) (leave func(), err erro
 
 // begin enters the architecture for the worker that holds the trial, and says what
 // the study is and what machine that is. leave has to be called if there is no error.
-func (s *Service) begin(ctx context.Context, key string, id trial.ID, epoch trial.LeaseEpoch) (def definition.Definition, machine string, leave func(), err error) {
+func (s *Service) begin(ctx context.Context, key string, id trial.ID, epoch trial.LeaseEpoch) (want Wanted, machine string, leave func(), err error) {
 	if leave, err = s.enter(ctx, key); err != nil {
-		return def, "", nil, err
+		return want, "", nil, err
 	}
-	if def, machine, err = s.options.Holder(ctx, id, epoch); err != nil {
+	if want, machine, err = s.options.Holder(ctx, id, epoch); err != nil {
 		leave()
 	}
-	return def, machine, leave, err
+	return want, machine, leave, err
 }
 
 // Architecture takes in what a trial trains. The answer has the best deployments
@@ -162,11 +161,12 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	if faults := architectureFaults(report); len(faults) > 0 {
 		return reply, problem.WithFields("the architecture of trial "+string(id)+" is not valid", faults)
 	}
-	def, machine, leave, err := s.begin(ctx, report.Key, id, report.LeaseEpoch)
+	want, machine, leave, err := s.begin(ctx, report.Key, id, report.LeaseEpoch)
 	if err != nil {
 		return reply, err
 	}
 	defer leave()
+	def := want.Definition
 	a, err := s.store.Architecture(ctx, report.Key)
 	switch {
 	case err == nil:
@@ -191,7 +191,12 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		return reply, err
 	}
 	reply.Deployments = append(reply.Deployments, found...)
-	reply.Run = append(reply.Run, s.toRun(a, def, machine, id)...)
+	if reply.Unmeasured, err = s.Unmeasured(ctx, want); err != nil {
+		return reply, err
+	}
+	if reply.Unmeasured == "" {
+		reply.Run = append(reply.Run, s.toRun(a, def, machine, id)...)
+	}
 	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()

@@ -33,6 +33,8 @@ type ArchitectureReply struct {
 	// Run are the settings in which the worker shall run real inferences; empty
 	// where they are known, or another worker does it.
 	Run []InferenceCell `json:"run"`
+	// Unmeasured says why nothing more is measured for the study.
+	Unmeasured string `json:"unmeasured,omitempty"`
 	// Deployments are the answers for the study's devices so far.
 	Deployments []deployment.Deployment `json:"deployments"`
 }

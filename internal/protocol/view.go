@@ -30,9 +30,10 @@ type StudyView struct {
 	Progress Progress      `json:"progress"`
 	// Waits says why its next trial does not start; absent where nothing is in its
 	// way, and in lists of studies.
-	Waits   []Wait         `json:"waits,omitempty" doc:"why the next trial does not start; only for a study that is asked for by itself"`
-	Useless string         `json:"useless,omitempty" doc:"what of its definition has no effect, and why; only when it is created or asked for by itself"`
-	Sources []search.Trust `json:"sources,omitempty" doc:"what was known before it began, and how far its search trusts that"`
+	Waits      []Wait         `json:"waits,omitempty" doc:"why the next trial does not start; only for a study that is asked for by itself"`
+	Unmeasured string         `json:"unmeasured,omitempty" doc:"that the minutes of measuring inferences are spent; only when it is asked for by itself"`
+	Useless    string         `json:"useless,omitempty" doc:"what of its definition has no effect, and why; only when it is created or asked for by itself"`
+	Sources    []search.Trust `json:"sources,omitempty" doc:"what was known before it began, and how far its search trusts that"`
 	// Annotation is what people wrote about it.
 	trial.Annotation
 }

@@ -22,6 +22,13 @@ type Inference struct {
 	Cores *BatchRange `json:"cores,omitempty"`
 	// MemoryMiB is what weights and activations may take at most; 0: the device's memory.
 	MemoryMiB int `json:"memory_mib,omitempty"`
+	// BudgetMinutes is how long inferences may be measured for the study; 0: as long as there
+	// is something to learn.
+	BudgetMinutes float64 `json:"budget_minutes,omitempty"`
+	// Clocks are the clocks to search, in MHz; none: all that a device has. Unpinned: as a
+	// device is, no clock is set.
+	Clocks   []float64 `json:"clocks,omitempty"`
+	Unpinned bool      `json:"unpinned,omitempty"`
 	// Objective is what the best deployment is best in, and keeps to what.
 	Objective InferenceObjective `json:"objective"`
 	// Scenario is how requests come; nil: one after the other.
@@ -118,6 +125,9 @@ func (i *Inference) plan() []string {
 	default:
 		text += fmt.Sprintf(", for %g requests/s with a p99 of at most %g ms", load.Load.Rate, 1e3*load.Load.P99Seconds)
 	}
+	if i.BudgetMinutes > 0 {
+		text += fmt.Sprintf(", with at most %g minutes of measuring", i.BudgetMinutes)
+	}
 	return []string{text + "."}
 }
 
@@ -125,7 +135,10 @@ func (i *Inference) plan() []string {
 // constraints can be read.
 func (i Inference) Settings() (deployment.Settings, error) {
 	settings := deployment.Settings{BatchLow: i.BatchSize.Low, BatchHigh: i.BatchSize.High, Objective: i.Objective.Metric}
-	settings.MemoryBytes = int64(i.MemoryMiB) << 20
+	settings.MemoryBytes, settings.Unpinned = int64(i.MemoryMiB)<<20, i.Unpinned
+	for _, clock := range i.Clocks {
+		settings.ClocksHertz = append(settings.ClocksHertz, clock*1e6)
+	}
 	if i.Cores != nil {
 		settings.CoresLow, settings.CoresHigh = i.Cores.Low, i.Cores.High
 	}

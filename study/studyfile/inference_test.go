@@ -36,6 +36,38 @@ func TestBoundsOfADeployment(t *testing.T) {
 	}
 }
 
+// Clocks are those of the devices, or stay as they are; measuring has an end.
+func TestClocksAndMinutesOfADeployment(t *testing.T) {
+	parse := func(bounds string) (definition.Definition, error) {
+		return studyfile.Parse([]byte("name: edge\nspace: {lr: {type: float, low: 0.1, high: 1}}\nobjective: {metric: accuracy, direction: maximize}\nbudget: {epochs: 1}\ncommand: [train]\ninference: {devices: [raspberry-pi-4, this-machine]"+bounds+"}\n"), studyfile.YAML)
+	}
+	for bounds, want := range map[string]definition.Inference{
+		"": {}, ", clocks: [600, 1500]": {Clocks: []float64{600, 1500}}, ", clocks: 600": {Clocks: []float64{600}}, ", clocks: {pinned: false}": {Unpinned: true}, ", budget_minutes: 0.5": {BudgetMinutes: 0.5},
+	} {
+		def, err := parse(bounds)
+		if err != nil {
+			t.Fatal(bounds, err)
+		}
+		if got := *def.Inference; !reflect.DeepEqual(got.Clocks, want.Clocks) || got.Unpinned != want.Unpinned || got.BudgetMinutes != want.BudgetMinutes {
+			t.Errorf("%q: %+v", bounds, got)
+		}
+	}
+	for bounds, want := range map[string]string{
+		", clocks: [650]":          "inference.clocks: has no clock of raspberry-pi-4: name one of 600, 700,",
+		", clocks: []":             "inference.clocks: must have 1 to 64 clocks in MHz, or be {pinned: false}",
+		", clocks: [fast]":         "inference.clocks[0]: must be a number",
+		", clocks: {pinned: true}": "inference.clocks: must be a list of MHz, such as [600, 1500], or {pinned: false}",
+		", clocks: {}":             "inference.clocks: must be a list of MHz",
+		", clocks: {low: 3}":       "inference.clocks.low: is not a field of",
+		", budget_minutes: 0":      "inference.budget_minutes: must be a number between 0.01 and",
+		", budget_minutes: long":   "inference.budget_minutes: must be a number",
+	} {
+		if _, err := parse(bounds); err == nil || !strings.Contains(unplaced(err), want) {
+			t.Errorf("%q: %v, want %q", bounds, err, want)
+		}
+	}
+}
+
 // Without a scenario, and with the one that it is then, a study means the same; batch is
 // throughput, with larger batches.
 func TestScenarios(t *testing.T) {

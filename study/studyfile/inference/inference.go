@@ -17,6 +17,10 @@ const (
 	maxDevices   = 32
 	mostCores    = 1024
 	maxMemoryMiB = 1 << 20
+	leastMinutes = 0.01
+	mostMinutes  = 1e6
+	mostClocks   = 64
+	mostMHz      = 1e5
 )
 
 // Read reads the section; nil where there is none.
@@ -26,7 +30,7 @@ func Read(s tree.Section) *definition.Inference {
 		return nil
 	}
 	result := &definition.Inference{BatchSize: definition.BatchRange{Low: 1, High: 1}, Objective: definition.InferenceObjective{Metric: tuning.Latency}}
-	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "objective", "scenario")
+	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "budget_minutes", "clocks", "objective", "scenario")
 	if !ok {
 		return result
 	}
@@ -38,6 +42,8 @@ func Read(s tree.Section) *definition.Inference {
 		readBounds(known, "cores", mostCores, result.Cores)
 	}
 	known.Whole("memory_mib", 1, maxMemoryMiB, &result.MemoryMiB)
+	known.Number("budget_minutes", leastMinutes, mostMinutes, &result.BudgetMinutes)
+	readClocks(known, result)
 	if objective, at := known.Get("objective"); objective != nil {
 		readObjective(s.Decoder, at, objective, &result.Objective)
 	}

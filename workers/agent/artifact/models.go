@@ -170,6 +170,9 @@ func (e *Emulation) tell(ctx context.Context, file *os.File) (key string, cells 
 	for _, one := range reply.Deployments {
 		e.Note("on %s an inference of a batch of %d takes %.3g ms (%s)", one.Device, one.Configuration.BatchSize, 1e3*one.LatencySeconds.Value, one.Method)
 	}
+	if reply.Unmeasured != "" {
+		e.Note("the model is not measured: %s", reply.Unmeasured)
+	}
 	if found.NoSkeleton != "" {
 		e.Note("no board can measure the model: %s", found.NoSkeleton)
 	}

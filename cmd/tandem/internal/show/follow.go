@@ -37,6 +37,9 @@ func ListStudy(ctx context.Context, client *rest.Client, study string, limit int
 
 // PrintUseless prints what of the study's definition has no effect, if something has none.
 func PrintUseless(out io.Writer, view protocol.StudyView) {
+	if view.Unmeasured != "" {
+		fmt.Fprintf(out, "Not measured: %s\n", format.Plain(view.Unmeasured))
+	}
 	if view.Useless != "" {
 		fmt.Fprintf(out, "Without effect: %s\n", format.Plain(view.Useless))
 	}
