@@ -170,3 +170,84 @@ func TestFailuresOfTwoValuesTogether(t *testing.T) {
 		t.Errorf("two values were named %d times of 20 where both are needed, and %d times where one is enough", named, alone)
 	}
 }
+
+// TestPairsThatTurnAreNamed: which learning rate is better depends on the layers, on the
+// optimizer, or on nothing.
+func TestPairsThatTurnAreNamed(t *testing.T) {
+	t.Parallel()
+	few := func(c space.Configuration) float64 { // 1 or -1
+		if number(c, "layers") <= 2 {
+			return 1
+		}
+		return -1
+	}
+	lr := func(c space.Configuration) float64 { return (math.Log10(number(c, "lr")) + 2.5) / 1.5 }
+	for name, c := range map[string]struct {
+		worth       func(space.Configuration) float64
+		least, most int // of 100 studies of 90 trials with any pair
+		with        string
+	}{
+		"the layers turn it":         {func(c space.Configuration) float64 { return few(c) * lr(c) }, 80, 100, "layers"},
+		"an optimizer turns it":      {func(c space.Configuration) float64 { return map[bool]float64{true: -1, false: 1}[optimizer(c) == "sgd"] * lr(c) }, 80, 100, "optimizer"},
+		"nothing matters":            {func(space.Configuration) float64 { return 0 }, 0, 5, ""},
+		"both matter by themselves":  {func(c space.Configuration) float64 { return lr(c) + few(c) }, 0, 5, ""},
+		"it matters with few layers": {func(c space.Configuration) float64 { return (few(c) + 1) * (lr(c) + 1) }, 0, 5, ""},
+		"a bent scale":               {func(c space.Configuration) float64 { return math.Exp(3 * (lr(c) + few(c))) }, 0, 5, ""},
+	} {
+		named := 0
+		for seed := range uint64(100) {
+			r := rand.New(rand.NewPCG(seed, 11))
+			trials, _ := drawn(r, 90, false, func(one space.Configuration) float64 { return c.worth(one) + 0.3*r.NormFloat64() })
+			found := advice.Turns(tuned, trials)
+			named += min(1, len(found))
+			for _, one := range found {
+				if pair := one.Parameter + " " + one.With; c.with != "" && pair != "lr "+c.with && pair != c.with+" lr" && one.Chance < 0.001 {
+					t.Errorf("%s: %+v", name, one)
+				}
+				if len(found) > 0 && one.Inside*one.Outside >= 0 {
+					t.Errorf("%s: %+v", name, one)
+				}
+			}
+		}
+		t.Logf("%s: named in %d studies of 100", name, named)
+		if named < c.least || named > c.most {
+			t.Errorf("%s: named in %d studies of 100", name, named)
+		}
+	}
+}
+
+// TestSearchesThatStillClimb: the later half gets better, came to its end, or is of chance.
+func TestSearchesThatStillClimb(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		at          func(part float64) float64
+		least, most int
+	}{
+		"it gets better":           {func(part float64) float64 { return 2 * part }, 70, 100},
+		"it got better before":     {func(part float64) float64 { return min(part, 0.5) }, 0, 11},
+		"it gets worse":            {func(part float64) float64 { return -2 * part }, 0, 0},
+		"nothing gets it anywhere": {func(float64) float64 { return 0 }, 0, 11},
+	} {
+		climb := 0
+		for seed := range uint64(100) {
+			r := rand.New(rand.NewPCG(seed, 13))
+			list := make([]advice.Trial, 80)
+			for i := range list {
+				list[i].Score = c.at(float64(i)/80) + 0.5*r.NormFloat64()
+			}
+			if found, climbs := advice.Climbs(list); climbs {
+				climb++
+				if found.Trials != 40 || found.Rank <= 0 {
+					t.Errorf("%s: %+v", name, found)
+				}
+			}
+		}
+		t.Logf("%s: %d studies of 100 climb", name, climb)
+		if climb < c.least || climb > c.most {
+			t.Errorf("%s: %d studies of 100 climb", name, climb)
+		}
+	}
+	if _, climbs := advice.Climbs(make([]advice.Trial, 2*advice.Least-2)); climbs {
+		t.Error("too few trials climb")
+	}
+}

@@ -15,8 +15,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// Advice says what the study's results tell of its space: ranges to widen, and values
-// at which trials fail. It names nothing that chance would show as well.
+// Advice says what the study's results tell of its space: ranges to widen, values at
+// which trials fail, parameters that depend on each other, and whether more trials are
+// worth it. It names nothing that chance would show as well.
 func (q *Queries) Advice(ctx context.Context, ref string) (protocol.Advice, error) {
 	now, err := q.look(ctx, ref)
 	if err != nil {
@@ -48,7 +49,10 @@ func ranges(now journal.View, trials []trial.Trial, leading space.Configuration)
 		for _, one := range advice.Ranges(def.Space, list, leading) {
 			pieces = append(pieces, ofRange(def.Space, one, rung))
 		}
-		return pieces, notes
+		for _, one := range advice.Turns(def.Space, list) {
+			pieces = append(pieces, ofPair(one, rung))
+		}
+		return append(pieces, more(now, list, rung)...), notes
 	}
 	return pieces, append(notes, fmt.Sprintf("no rung has the %d measured trials drawn without a model that the ends of ranges need", advice.Least))
 }
@@ -85,6 +89,45 @@ func ofRange(s space.Space, one advice.Piece, rung int) protocol.AdvicePiece {
 	piece.Evidence = fmt.Sprintf("%d of %s from %s to %s are among the best %d, and %d of %d others. Rank correlation over the %d drawn without a model: %.2f; probability by chance: %s.",
 		one.Hits, format.Count(one.Inside, "trial"), format.Value(piece.Low), format.Value(piece.High), one.Hits+one.Misses, one.Misses, one.Outside, one.Drawn, one.Rank, byChance(one.Chance))
 	return piece
+}
+
+func ofPair(one advice.Pair, rung int) protocol.AdvicePiece {
+	piece := protocol.AdvicePiece{
+		Kind: "interaction", Parameter: one.Parameter, With: one.With, Low: one.Values[0], High: one.Values[len(one.Values)-1],
+		Rung: &rung, Inside: one.Trials[0], Outside: one.Trials[1], Drawn: one.Trials[0] + one.Trials[1], Chance: one.Chance,
+	}
+	where, way, other := span(piece), "larger", "smaller"
+	if one.Inside < 0 {
+		way, other = other, way
+	}
+	piece.Found = fmt.Sprintf("Which %s is better depends on %s.", one.Parameter, one.With)
+	piece.Do = fmt.Sprintf("Where %s is %s, a %s %s is better, and elsewhere a %s one. Look at both in the contour chart before you narrow either.", one.With, where, way, one.Parameter, other)
+	piece.Evidence = fmt.Sprintf("Rank correlation of %s with the result: %.2f over %s with %s %s, and %.2f over %d others, all drawn without a model; probability by chance: %s.",
+		one.Parameter, one.Inside, format.Count(one.Trials[0], "trial"), one.With, where, one.Outside, one.Trials[1], byChance(one.Chance))
+	return piece
+}
+
+// more says of an ended study whether its later trials were still better than its
+// earlier ones.
+func more(now journal.View, list []advice.Trial, rung int) []protocol.AdvicePiece {
+	climb, climbs := advice.Climbs(list)
+	if now.Study.Status != protocol.StudyCompleted || !climbs {
+		return nil
+	}
+	return []protocol.AdvicePiece{{
+		Kind: "more", Rung: &rung, Drawn: climb.Trials, Chance: climb.Chance,
+		Found:    "The search was still getting better when it ended.",
+		Do:       fmt.Sprintf("Extend the study, by %s for example.", format.Count(max(1, len(now.Trials)/2), "trial")),
+		Evidence: fmt.Sprintf("Rank correlation between order and result over the later %s of rung %d: %.2f; probability by chance: %s.", format.Count(climb.Trials, "trial"), rung, climb.Rank, byChance(climb.Chance)),
+	}}
+}
+
+// span has the values of a piece, in words.
+func span(piece protocol.AdvicePiece) string {
+	if piece.Low == piece.High {
+		return format.Value(piece.Low)
+	}
+	return "from " + format.Value(piece.Low) + " to " + format.Value(piece.High)
 }
 
 func byChance(chance float64) string {
@@ -130,10 +173,8 @@ func failures(s space.Space, trials []trial.Trial, leader *int) []protocol.Advic
 	var pieces []protocol.AdvicePiece
 	for _, one := range advice.Failed(s, failed, well) {
 		piece := pieceOf("failures", one)
-		where := format.Value(piece.Low)
-		if piece.Low != piece.High {
-			where = "from " + where + " to " + format.Value(piece.High)
-		}
+		where := span(piece)
+		piece.Trial = &number
 		piece.Found = fmt.Sprintf("Trials fail where %s is %s.", one.Parameter, where)
 		piece.Do = fmt.Sprintf("Read the log of trial %d. If it is the value's fault, leave these values out of a new study.", number)
 		piece.Evidence = fmt.Sprintf("%d of %s there failed, and %d of %d others, all drawn without a model; probability by chance: %s.",

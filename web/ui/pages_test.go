@@ -57,6 +57,7 @@ func TestPages(t *testing.T) {
 		{"a trial shows its curve, history and log, and follows them", tryTrial},
 		{"what is recommended can be copied", tryRecommendation},
 		{"what mattered is shown for each rung", inGallery(tryImportance)},
+		{"advice has what can be done about it", tryAdvice},
 		{"several objectives have a front", tryFront},
 		{"repeated trials rank by their means", tryRepeats},
 		{"a study says what it expects and how far it trusts that", tryExpected},
