@@ -102,7 +102,7 @@ func ofPair(one advice.Pair, rung int) protocol.AdvicePiece {
 	}
 	piece.Found = fmt.Sprintf("Which %s is better depends on %s.", one.Parameter, one.With)
 	piece.Do = fmt.Sprintf("Where %s is %s, a %s %s is better, and elsewhere a %s one. Look at both in the contour chart before you narrow either.", one.With, where, way, one.Parameter, other)
-	piece.Evidence = fmt.Sprintf("Rank correlation of %s with the result: %.2f over %s with %s %s, and %.2f over %d others, all drawn without a model; probability by chance: %s.",
+	piece.Evidence = fmt.Sprintf("Rank correlation of %s with better results: %.2f over %s with %s %s, and %.2f over %d others, all drawn without a model; probability by chance: %s.",
 		one.Parameter, one.Inside, format.Count(one.Trials[0], "trial"), one.With, where, one.Outside, one.Trials[1], byChance(one.Chance))
 	return piece
 }
@@ -117,8 +117,8 @@ func more(now journal.View, list []advice.Trial, rung int) []protocol.AdvicePiec
 	return []protocol.AdvicePiece{{
 		Kind: "more", Rung: &rung, Drawn: climb.Trials, Chance: climb.Chance,
 		Found:    "The search was still getting better when it ended.",
-		Do:       fmt.Sprintf("Extend the study, by %s for example.", format.Count(max(1, len(now.Trials)/2), "trial")),
-		Evidence: fmt.Sprintf("Rank correlation between order and result over the later %s of rung %d: %.2f; probability by chance: %s.", format.Count(climb.Trials, "trial"), rung, climb.Rank, byChance(climb.Chance)),
+		Do:       fmt.Sprintf("Run more trials, %d for example ('tandem study extend').", max(1, len(now.Trials)/2)),
+		Evidence: fmt.Sprintf("Rank correlation between order and better results over the later %s of rung %d: %.2f; probability by chance: %s.", format.Count(climb.Trials, "trial"), rung, climb.Rank, byChance(climb.Chance)),
 	}}
 }
 

@@ -105,7 +105,7 @@ func (s *server) routes() []route {
 func (s *server) answers() []route {
 	return []route{
 		{"GET", studyPath + "/recommendation", guard.Guests, 200, guard.Call, "get-recommendation", "Get the study's answer", handle(s, ofNamed[StudyRef](s.studies.Recommendation)), nil},
-		{"GET", studyPath + "/advice", guard.Guests, 200, guard.Call, "get-advice", "Say what the results tell of the space: ranges to widen, and values at which trials fail", handle(s, ofNamed[StudyRef](s.studies.Advice)), nil},
+		{"GET", studyPath + "/advice", guard.Guests, 200, guard.Call, "get-advice", "Say what the results tell: ranges to widen, values at which trials fail, parameters that depend on each other, and whether more trials are worth it", handle(s, ofNamed[StudyRef](s.studies.Advice)), nil},
 		{"GET", studyPath + "/correlations", guard.Guests, 200, guard.Call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, ofNamed[StudyRef](s.studies.Correlations)), nil},
 		{"GET", studyPath + "/measurements", guard.Guests, 200, guard.Call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, studyAPI{s}.measurements), nil},
 		{"GET", studyPath + "/pareto", guard.Guests, 200, guard.Call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, ofNamed[StudyRef](s.studies.Pareto)), nil},

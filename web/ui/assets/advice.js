@@ -12,7 +12,7 @@ export function drawAdvice({ pieces }, toDo) {
 function doing(piece, toDo) {
   if (piece.kind === "more") {
     if (byId("extend").hidden) return [];
-    const button = make("button", { type: "button" }, "Extend the study");
+    const button = make("button", { type: "button" }, "Run more trials");
     button.addEventListener("click", () => byId("extend").click());
     return [button];
   }
