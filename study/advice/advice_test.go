@@ -187,8 +187,10 @@ func TestPairsThatTurnAreNamed(t *testing.T) {
 		least, most int // of 100 studies of 90 trials with any pair
 		with        string
 	}{
-		"the layers turn it":         {func(c space.Configuration) float64 { return few(c) * lr(c) }, 80, 100, "layers"},
-		"an optimizer turns it":      {func(c space.Configuration) float64 { return map[bool]float64{true: -1, false: 1}[optimizer(c) == "sgd"] * lr(c) }, 80, 100, "optimizer"},
+		"the layers turn it": {func(c space.Configuration) float64 { return few(c) * lr(c) }, 80, 100, "layers"},
+		"an optimizer turns it": {func(c space.Configuration) float64 {
+			return map[bool]float64{true: -1, false: 1}[optimizer(c) == "sgd"] * lr(c)
+		}, 80, 100, "optimizer"},
 		"nothing matters":            {func(space.Configuration) float64 { return 0 }, 0, 5, ""},
 		"both matter by themselves":  {func(c space.Configuration) float64 { return lr(c) + few(c) }, 0, 5, ""},
 		"it matters with few layers": {func(c space.Configuration) float64 { return (few(c) + 1) * (lr(c) + 1) }, 0, 5, ""},
