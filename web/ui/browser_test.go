@@ -55,6 +55,7 @@ func newBrowser(t *testing.T) context.Context {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(browserPath(t)), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("in-process-gpu", true), // a process less that draws
 		// Neither the browser's own pages nor processes for later pages are made before.
 		chromedp.Flag("disable-features", "PreloadTopChromeWebUI,SpareRendererForSitePerProcess"),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("disable-dev-shm-usage", true),
