@@ -228,6 +228,54 @@ func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 	})
 }
 
+// TestABoardsJoulesAreItsMeters has a board with a meter that says 1000 W, and one without:
+// joules name the meter, or are an estimate.
+func TestABoardsJoulesAreItsMeters(t *testing.T) {
+	t.Parallel()
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(libraries) == 0 {
+		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
+	}
+	meter := filepath.Join(t.TempDir(), "plug")
+	if err := os.WriteFile(meter, []byte("#!/bin/sh\nwhile echo 1000; do sleep 0.1; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	here := newSite(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, more := range map[string][]string{"metered": {"--meter", "command:" + meter}, "plain": nil} {
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, append([]string{"edge", "agent", "--token-file", token, "--device", name, "--name", name, "--onnxruntime", libraries[0], "--seconds", "0.5"}, more...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(agent.Kill)
+	}
+	until(t, "two boards", func() bool { return len(read[emu.Boards](t, here.must("edge", "boards", "--json")).Boards) == 2 })
+	s := newDeployedStudy(t, "joules", "../inference_emu/emulator/testdata/cnn.onnx", "board/metered, board/plain")
+	here.must("study", "create", s.file)
+	here.worker("--slots", "1")
+	here.must("study", "watch", s.name)
+	until(t, "measured deployments", func() bool {
+		answer := read[protocol.Recommendation](t, here.must("study", "recommend", s.name, "--json"))
+		if len(answer.Deployments) != 2 || answer.Deployments[0].Estimated() || answer.Deployments[1].Estimated() {
+			return false
+		}
+		metered, plain := answer.Deployments[0], answer.Deployments[1]
+		if watts := metered.JoulesPerSample.Value * metered.SamplesPerSecond; metered.EnergyMethod != "meter plug" || watts < 500 || watts > 1500 {
+			t.Errorf("%g W by %q at 1000 W", watts, metered.EnergyMethod)
+		}
+		if !plain.EnergyEstimated() {
+			t.Errorf("without a meter the joules are by %q", plain.EnergyMethod)
+		}
+		return true
+	})
+}
+
 // TestABrokenModelFailsNoTrial hands over a file that is no model, and one of far too many
 // operators: the log says in a line what is wrong.
 func TestABrokenModelFailsNoTrial(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
 
@@ -38,7 +39,9 @@ type Agent struct {
 	// MemoryBytes is what a model may take, Precision how exactly each setting is measured.
 	MemoryBytes int64
 	Precision   emulator.Precision
-	Logger      *slog.Logger
+	// Meter is the board's power meter; nil: without one there are no joules that count.
+	Meter  profiler.External
+	Logger *slog.Logger
 }
 
 const (
@@ -116,7 +119,7 @@ func (a Agent) measure(ctx context.Context, order emu.BoardOrder) ([]emu.Run, er
 	} else if found.Key != order.Key {
 		return nil, problem.New(problem.Invalid, "the model that was sent is %s, not the architecture that it was sent for", found.Key)
 	}
-	job := emulator.Job{Model: file, Library: a.Library, Limits: emulator.Limits{MemoryBytes: a.MemoryBytes}, Precision: a.Precision}
+	job := emulator.Job{Model: file, Library: a.Library, Limits: emulator.Limits{MemoryBytes: a.MemoryBytes}, Precision: a.Precision, Meter: a.Meter}
 	for _, cell := range order.Cells {
 		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads})
 	}

@@ -17,6 +17,8 @@ package emulator
 import (
 	"os"
 	"time"
+
+	"github.com/tandem-tune/tandem/profiler"
 )
 
 // Job is a model to run, and how.
@@ -36,6 +38,8 @@ type Job struct {
 	// WattsPerCore is the power of a busy core, for the estimate of energy where
 	// nothing meters it; 0: the profiler's default.
 	WattsPerCore float64
+	// Meter is a power meter of the whole machine, whose joules count instead; nil: none.
+	Meter profiler.External
 	// Progress is told each measurement as it is done, if it is not nil.
 	Progress func(Measurement)
 }
@@ -94,6 +98,9 @@ type Precision struct {
 	MinRuns int `json:"min_runs"`
 	// Seconds is how long a cell is measured at most, after the warm-up.
 	Seconds float64 `json:"seconds"`
+	// LeastSeconds are measured at least, unless Seconds are fewer: over less, energy is not
+	// told well.
+	LeastSeconds float64 `json:"least_seconds,omitempty"`
 }
 
 // The defaults of [Limits] and [Precision].
@@ -103,8 +110,10 @@ const (
 	DefaultRelativeWidth = 0.05
 	DefaultMinRuns       = 10
 	DefaultSeconds       = 10.0
-	// leastSeconds are measured at least: over less, energy is not told well.
-	leastSeconds = 0.25
+	// leastSeconds are measured at least, meteredSeconds with a meter of the machine, which is
+	// read once a second.
+	leastSeconds   = 0.25
+	meteredSeconds = 3.0
 	// MaxRuns is how many runs are measured at most.
 	MaxRuns = 200_000
 )
@@ -124,6 +133,9 @@ func (j *Job) setDefaults() {
 	}
 	if j.Precision.Seconds == 0 {
 		j.Precision.Seconds = DefaultSeconds
+	}
+	if j.Precision.LeastSeconds = leastSeconds; j.Meter != nil {
+		j.Precision.LeastSeconds = meteredSeconds
 	}
 	if j.Inputs.IntegersBelow == 0 {
 		j.Inputs.IntegersBelow = 2

@@ -133,7 +133,7 @@ func repeat(run func() (float64, error), precision Precision) (runs []float64, p
 			runtime.GC()
 		}
 		over := spent >= precision.Seconds
-		if !over && (len(runs) < look || spent < min(leastSeconds, precision.Seconds)) {
+		if !over && (len(runs) < look || spent < min(precision.LeastSeconds, precision.Seconds)) {
 			continue
 		}
 		narrow := len(runs) >= precision.MinRuns && latencyOf(runs).relativeWidth() <= precision.RelativeWidth

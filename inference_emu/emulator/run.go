@@ -40,7 +40,7 @@ func Run(ctx context.Context, job Job) (Result, error) {
 		return result, err
 	}
 	l := &listener{job: job, child: c, result: &result, hertz: frequencyOf}
-	l.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: job.WattsPerCore, Cores: machine.Cores})
+	l.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: job.WattsPerCore, Cores: machine.Cores, External: job.Meter})
 	defer l.meter.Close()
 	answered := l.listen(order)
 	ended := c.end()

@@ -21,6 +21,7 @@ import (
 type agentFlags struct {
 	server       term.Connection
 	name, device string
+	meter        string
 	memory       byteSize
 	precision    emulator.Precision
 	library      emulator.FindOptions
@@ -45,7 +46,7 @@ processes that can open no file and no connection. Batches and threads are set;
 clocks stay as they are.`,
 		Example: `  tandem token create --scope device --name pi-kitchen > device.token    # by an administrator
   tandem edge agent --server https://tandem.example:7171 --token-file device.token --device raspberry-pi-4
-  tandem edge agent --server https://tandem.example:7171 --token-file device.token --device camera-2`,
+  tandem edge agent --server https://tandem.example:7171 --token-file device.token --device camera-2 --meter http://plug.local/status#power`,
 		Args: term.Arguments(0, "no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command) },
 	}
@@ -57,6 +58,7 @@ clocks stay as they are.`,
 	set.Float64Var(&flags.precision.RelativeWidth, "width", emulator.DefaultRelativeWidth, "measure until the 95% interval of the median is this narrow, as a part of the median")
 	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
 	set.BoolVar(&flags.force, "force", false, "be a device of the catalogue on another processor than that device's")
+	AddMeterFlag(command, &flags.meter)
 	term.AddConnectionFlags(command, &flags.server)
 	return command
 }
@@ -85,7 +87,13 @@ func (f *agentFlags) run(command *cobra.Command) error {
 	if f.name == "" {
 		f.name = term.HostName()
 	}
+	meter, done, err := OpenMeter(f.meter)
+	if err != nil {
+		return err
+	}
+	defer done()
 	agent := board.Agent{
+		Meter:  meter,
 		Server: client, Board: f.name, Device: name, Site: SiteOf(own), Library: library, MemoryBytes: int64(f.memory),
 		Precision: f.precision, Logger: term.NewLogger(command.ErrOrStderr(), slog.LevelInfo),
 	}

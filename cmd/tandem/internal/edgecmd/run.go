@@ -30,6 +30,7 @@ type edgeRunFlags struct {
 	dimensions       map[string]int64
 	job              emulator.Job
 	library          emulator.FindOptions
+	meter            string
 	json             bool
 }
 
@@ -48,6 +49,7 @@ Inputs are made up from what the model declares.`,
 		Example: `  tandem edge run model.onnx
   tandem edge run model.onnx --batch 1,8,32 --threads 1,2 --memory 512MiB
   tandem edge run text.onnx --dimension sequence=128 --int-range 30000
+  tandem edge run model.onnx --meter command:./plug
   tandem edge run model.onnx --batch 1,2,4,8,16 --json > curve.json`,
 		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -69,6 +71,7 @@ Inputs are made up from what the model declares.`,
 	set.DurationVar(&flags.job.Limits.Wall, "timeout", 0, "how long all may take together (0: twice the --seconds of each setting, and 10s for each and 30s)")
 	set.Float64Var(&flags.job.WattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
+	AddMeterFlag(command, &flags.meter)
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts; its field curve is what \"tandem edge batch --curve\" reads")
 	return command
 }
@@ -120,6 +123,12 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	job.Model, job.Inputs.Dimensions = file, f.dimensions
 	job.Limits.MemoryBytes, job.Limits.ModelBytes = int64(f.memory), int64(f.modelSize)
 	job.Cells = f.cells()
+	meter, ended, err := OpenMeter(f.meter)
+	if err != nil {
+		return err
+	}
+	defer ended()
+	job.Meter = meter
 	done := 0
 	job.Progress = func(m emulator.Measurement) {
 		done++

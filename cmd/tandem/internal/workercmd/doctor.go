@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -54,7 +55,7 @@ with 1 if something of that is missing.`,
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	command.Flags().BoolVar(&confidential, "confidential", false, "look only at what a worker in a confidential machine needs (docs/confidential.md)")
-	addMeterFlag(command, &meter)
+	edgecmd.AddMeterFlag(command, &meter)
 	command.Flags().DurationVar(&calibrate, "calibrate-power", 0, "load this machine for so long, 10m to 24h, and fit the estimate of its power to --meter, for its workers")
 	command.Flags().StringVar(&options.Python, "python", "python3", "the interpreter your scripts run with")
 	command.Flags().StringVar(&options.DataDirectory, "data", ".", "folder whose free space is shown")

@@ -4,19 +4,11 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/profiler/power"
 	"github.com/tandem-tune/tandem/workers/agent"
 )
-
-const meterHelp = "power meter of the whole machine: hwmon, hwmon:NAME, command:PROGRAM, which prints watts, a number a line, or http://HOST/PATH#FIELD of a smart plug or controller (docs/profiling.md)"
-
-func addMeterFlag(command *cobra.Command, source *string) {
-	command.Flags().StringVar(source, "meter", "", meterHelp)
-}
 
 // OpenMeter opens the meter that the flags name, if they do, for the agent. Done ends it.
 // Without one, and without watts in the flags, estimates are as this machine was calibrated.
@@ -32,12 +24,8 @@ func (o Options) OpenMeter(made *agent.Options) (done func(), err error) {
 		}
 		return func() {}, err
 	}
-	opened, err := power.Open(power.Source(o.meter), "/")
-	if err != nil {
-		return nil, term.Misuse("--meter: %w", err)
-	}
-	made.Meter = opened
-	return opened.Close, nil
+	made.Meter, done, err = edgecmd.OpenMeter(o.meter)
+	return done, err
 }
 
 // meterCapability tries the meter that is named, else the kernel's sensors.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
@@ -246,7 +247,7 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.StringVar(&options.scratch, "scratch", "", "folder for checkpoints in use (default: the user's state folder)")
 	flags.Float64Var(&options.wattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter (default: of the processor where it is known, else 10)")
 	flags.Float64Var(&options.idleWattsPerCore, "idle-watts-per-core", 0, "power of a core at rest, for energy estimates where there is no meter (default: of the processor where it is known, else 1)")
-	addMeterFlag(command, &options.meter)
+	edgecmd.AddMeterFlag(command, &options.meter)
 	flags.Float64Var(&options.sprint.Joules, "sprint-joules", 0, "energy that trials whose studies want it may take to sprint, in one go (default 0: none sprints)")
 	flags.Float64Var(&options.sprint.Watts, "sprint-watts", 0, "what that account is replenished by")
 	flags.Float64Var(&options.sprint.ExtraWatts, "sprint-extra-watts", 0, "what the machine takes more while a trial sprints, your estimate: what the account is charged")
