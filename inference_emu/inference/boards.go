@@ -47,9 +47,12 @@ type Wanted struct {
 
 // WantedBy is what the study with the trials wants to know.
 func WantedBy(study journal.Study, trials []trial.Trial) Wanted {
+	one := Wanted{Study: study.ID, Definition: study.Definition, Created: study.Created}
+	if study.Definition.Inference == nil {
+		return one // without a copy of all trials
+	}
 	trials = slices.DeleteFunc(slices.Clone(trials), func(t trial.Trial) bool { return t.Inference == nil })
 	slices.SortStableFunc(trials, func(a, b trial.Trial) int { return cmp.Compare(len(b.Results), len(a.Results)) })
-	one := Wanted{Study: study.ID, Definition: study.Definition, Created: study.Created}
 	for _, t := range trials {
 		if !slices.Contains(one.Keys, t.Inference.Architecture) {
 			one.Keys = append(one.Keys, t.Inference.Architecture)
