@@ -105,6 +105,18 @@ func TestFitsAreMadeAtTheStart(t *testing.T) {
 	})
 }
 
+// Settings of small models count the time that they are measured at least.
+func TestSmallModelsSpendMinutesToo(t *testing.T) {
+	for runs, spent := range map[int]bool{2: false, 4: true} {
+		s := New(shelf{measuredHere(t, runs)}, Options{Now: time.Now})
+		section := &definition.Inference{Devices: []definition.InferenceDevice{{Name: "raspberry-pi-4"}}, BudgetMinutes: 0.01}
+		said, err := s.Unmeasured(t.Context(), Wanted{Definition: definition.Definition{Inference: section}, Keys: []string{"perceptron"}})
+		if err != nil || (said != "") != spent {
+			t.Errorf("after %d settings it says %q, %v", runs, said, err)
+		}
+	}
+}
+
 // What a request waits for when there are new measurements, and what the fit takes that it
 // does not wait for.
 func BenchmarkFit(b *testing.B) {

@@ -12,6 +12,10 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 )
 
+// leastSeconds is how long each setting is measured at least (emulator.Precision): where the
+// machine did other things as well, repetitions of the median are less than that.
+const leastSeconds = 0.25
+
 // Unmeasured says that the study's minutes of measuring are spent; empty while they are
 // not. What was spent are the measured runs of its architectures since it was created, which
 // are stored: a restart changes nothing.
@@ -31,7 +35,7 @@ func (s *Service) Unmeasured(ctx context.Context, want Wanted) (string, error) {
 		}
 		for _, run := range a.Runs {
 			if !run.At.Before(want.Created) && of(run, *section) {
-				spent += run.Seconds * float64(run.Repetitions) / 60
+				spent += max(run.Seconds*float64(run.Repetitions), leastSeconds) / 60
 			}
 		}
 	}
