@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"study/definition":                  {"internal/problem", "similarity", "trial", "inference_emu/deployment", "inference_emu/device", "inference_emu/tuning", "budget", "study/space", "study/search", "study/search/cmaes", "study/search/stopping", "study/objective", "study/system", "study/selector"},
 	"study/studyfile/encryption":        {"internal/sealed", "study/definition", "study/studyfile/tree"},
 	"study/studyfile/confidential":      {"internal/protocol", "study/definition", "study/studyfile/tree"},
-	"study/studyfile/inference":         {"internal/problem", "inference_emu/deployment", "inference_emu/device", "inference_emu/tuning", "study/definition", "study/studyfile/tree"},
+	"study/studyfile/inference":         {"internal/problem", "inference_emu/deployment", "inference_emu/device", "inference_emu/tuning", "study/definition", "study/studyfile/tree", "trial"},
 	"study/studyfile":                   {"study/studyfile/confidential", "study/studyfile/encryption", "study/studyfile/inference", "internal/problem", "similarity", "budget", "study/definition", "study/space", "study/search", "study/search/cmaes", "study/search/promotion", "study/search/stopping", "study/objective", "study/studyfile/tree", "study/system", "study/selector"},
 	"study/studyfile/tree":              {"internal/problem"},
 	"internal/protocol":                 {"internal/problem", "inference_emu", "inference_emu/deployment", "inference_emu/graph", "budget", "similarity", "study/system", "study/space", "trial", "trial/series", "study/definition", "study/search"},

@@ -72,13 +72,17 @@ func (s *Service) recordInference(ctx context.Context, e inference.Result, answe
 	}
 	tx := r.Begin()
 	tx.Change.Architectures = []emu.Architecture{e.Architecture}
+	tx.Then(e.Then)
+	if e.Precision != nil {
+		tx.Stage(t.InPrecision(*e.Precision))
+		return s.sessions.Commit(ctx, tx, answer)
+	}
 	for _, other := range r.Trials {
 		same := other.Number == t.Number || other.Inference != nil && other.Inference.Architecture == e.Inference.Architecture && other.Inference.Machine == e.Inference.Machine
 		if same {
 			session.Infer(tx, other, e.Inference)
 		}
 	}
-	tx.Then(e.Then)
 	return s.sessions.Commit(ctx, tx, answer)
 }
 

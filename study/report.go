@@ -246,7 +246,7 @@ func (s *leases) LogArtifact(ctx context.Context, id trial.ID, log protocol.Arti
 		Name: log.Name, Epoch: t.LastEpoch, Rung: t.Rung, LeaseEpoch: t.LeaseEpoch, SHA256: log.Artifact, Bytes: log.Bytes, At: tx.Now,
 	})
 	total, most := int64(0), int64(mostOfStudy)
-	if log.Name == trial.Model {
+	if trial.IsModel(log.Name) {
 		most = mostOfModels
 	}
 	for _, one := range r.Trials {
@@ -254,7 +254,7 @@ func (s *leases) LogArtifact(ctx context.Context, id trial.ID, log protocol.Arti
 			one = t
 		}
 		for _, logged := range one.Logged {
-			if (logged.Name == trial.Model) == (log.Name == trial.Model) {
+			if trial.IsModel(logged.Name) == trial.IsModel(log.Name) {
 				total += logged.Bytes
 			}
 		}

@@ -20,14 +20,14 @@ const (
 	MostArtifacts = 32
 	mostLogged    = 32 << 20
 	// Model is the name of the trained model, in ONNX, of LargestModel bytes at most. It
-	// does not count among the others.
+	// does not count among the others, nor does it in other precisions ([ModelIn]).
 	Model        = "model.onnx"
 	LargestModel = 128 << 20
 )
 
 // LargestNamed is the most bytes of a file with the name.
 func LargestNamed(name string) int64 {
-	if name == Model {
+	if IsModel(name) {
 		return LargestModel
 	}
 	return LargestArtifact
@@ -100,7 +100,7 @@ func (t Trial) WithArtifact(a Artifact) (Trial, bool, error) {
 	}
 	total := int64(0)
 	for i, one := range append(slices.Clone(t.Logged), a) {
-		if one.Name != Model && (!has || i != at) {
+		if !IsModel(one.Name) && (!has || i != at) {
 			total += one.Bytes
 		}
 	}

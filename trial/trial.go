@@ -180,6 +180,8 @@ type Trial struct {
 	// Inference is what an inference of its model takes on the study's first
 	// device; nil where its script saved no model, or nothing is emulated.
 	Inference *InferenceCost `json:"inference,omitempty"`
+	// Precisions are its trained model in other precisions, and as it was trained first.
+	Precisions []Precision `json:"precisions,omitempty" doc:"its trained model in each precision of the study that was measured by the script"`
 	// Failures counts the user's own failures, Losses those of the
 	// infrastructure, which never use up the user's retries.
 	Failures int `json:"failures"`

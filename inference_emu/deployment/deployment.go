@@ -89,6 +89,8 @@ type Deployment struct {
 	Front []tuning.Evaluation `json:"front,omitempty"`
 	// Evaluations is how many configurations were looked at.
 	Evaluations int `json:"evaluations"`
+	// Precisions are those in which the model was compared.
+	Precisions []ComparedPrecision `json:"precisions,omitempty" doc:"the precisions in which the model was compared; absent where there is one"`
 }
 
 // measured is the method of what really ran, none of what does not run.
@@ -128,6 +130,8 @@ type Target struct {
 	// Board says that a board measures what it is asked to: the answer is the best
 	// setting that it has measured, if one meets the constraints.
 	Board bool
+	// Ran says that estimates are no answer.
+	Ran bool
 }
 
 // Find searches the device for the architecture. Known are architectures of which
@@ -171,7 +175,7 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
 		runs: target.runsOf(a),
 	}
-	s.settled = target.Board && s.known() >= MostMeasured
+	s.settled = target.Ran || target.Board && s.known() >= MostMeasured
 	if target.Fit != nil {
 		s.fit = *target.Fit
 	} else {
@@ -360,6 +364,9 @@ func (s site) basis(measurements int) string {
 	}
 	for _, one := range s.device.Accelerators {
 		text += "; on its cores, its " + strings.ToUpper(one.Kind) + " does not compute"
+	}
+	if s.architecture.Graph.Quantized() {
+		text += "; that tells nothing of whether it is faster than in fp32"
 	}
 	if kinds := s.architecture.Graph.UncountedKinds(); len(kinds) > 0 {
 		var shown []string

@@ -1,6 +1,9 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Cost is what one run of a graph with a batch costs.
 type Cost struct {
@@ -93,6 +96,14 @@ func (g Graph) UncountedKinds() []string {
 		}
 	}
 	return kinds
+}
+
+// Quantized reports whether the graph computes in another precision than it was most
+// likely trained in: runtimes differ in what they make of that.
+func (g Graph) Quantized() bool {
+	return slices.ContainsFunc(g.Operators, func(o Operator) bool {
+		return o.Type == Float16 || o.Kind == "QuantizeLinear" || o.Kind == "DynamicQuantizeLinear" || strings.HasPrefix(o.Kind, "QLinear") || strings.HasSuffix(o.Kind, "Integer")
+	})
 }
 
 // ownWeights are the parameters and stored bytes of an operator that no one

@@ -57,6 +57,11 @@ func WantedBy(study journal.Study, trials []trial.Trial) Wanted {
 		if !slices.Contains(one.Keys, t.Inference.Architecture) {
 			one.Keys = append(one.Keys, t.Inference.Architecture)
 		}
+		for _, p := range t.Precisions {
+			if !slices.Contains(one.Keys, p.Architecture) {
+				one.Keys = append(one.Keys, p.Architecture)
+			}
+		}
 	}
 	return one
 }

@@ -22,15 +22,15 @@ import (
 const knownArchitectures = 64
 
 // question is what deployments depend on, beside the runs that are known.
-type question struct{ key, machine, section string }
+type question struct{ key, machine, section, precisions string }
 
 // maxDeployed bounds the answers that are kept at hand.
 const maxDeployed = 256
 
-// Deploy searches each device of the study. What was asked before is answered
-// from memory, until there are new runs of the architecture, or of others that are not a
+// Deploy searches each device of the study, for what is deployed in the best of the
+// variants, if there are any. What was asked before is answered from memory, until there are new runs of the architecture, or of others that are not a
 // board's, or for a minute.
-func (s *Service) Deploy(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
+func (s *Service) Deploy(ctx context.Context, a emu.Architecture, variants []deployment.Variant, def definition.Definition, machine string) ([]deployment.Deployment, error) {
 	if def.Inference == nil {
 		return nil, nil
 	}
@@ -38,16 +38,23 @@ func (s *Service) Deploy(ctx context.Context, a emu.Architecture, def definition
 	if err != nil {
 		return nil, problem.New(problem.Internal, "the inference section: %w", err)
 	}
-	asked := question{a.Key, machine, string(section)}
+	asked := question{a.Key, machine, string(section), ""}
+	ran := lastRun(a)
+	for _, one := range variants {
+		asked.precisions += fmt.Sprint(one.Precision, one.Architecture.Key, one.Value, one.Samples, ";")
+		if last := lastRun(one.Architecture); last.After(ran) {
+			ran = last
+		}
+	}
 	now := s.options.Now()
 	s.mutex.Lock()
 	known, ok := s.deployed[asked]
-	begun := answered{ran: lastRun(a), learned: s.learned, at: now}
+	begun := answered{ran: ran, learned: s.learned, at: now}
 	s.mutex.Unlock()
 	if ok && known.ran.Equal(begun.ran) && (known.learned == begun.learned || now.Sub(known.at) < staleTerm) {
 		return known.found, nil
 	}
-	if begun.found, err = s.searchDevices(ctx, a, def, machine); err != nil {
+	if begun.found, err = s.searchDevices(ctx, a, variants, def, machine); err != nil {
 		return nil, err
 	}
 	s.mutex.Lock()
@@ -97,7 +104,7 @@ func devicesOf(section definition.Inference) ([]device.Device, error) {
 	return device.Add(devices, section.Own()...), nil
 }
 
-func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def definition.Definition, machine string) ([]deployment.Deployment, error) {
+func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, variants []deployment.Variant, def definition.Definition, machine string) ([]deployment.Deployment, error) {
 	settings, err := def.Inference.Settings()
 	if err != nil {
 		return nil, problem.New(problem.Unavailable, "%w: continue this study with the version of tandem that wrote it", err)
@@ -119,7 +126,12 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, def def
 		if target, err = s.fitted(ctx, target, a, others); err != nil {
 			return nil, err
 		}
-		one, err := s.find(ctx, a, target, others, settings)
+		var one deployment.Deployment
+		if len(variants) > 0 {
+			one, err = s.compare(ctx, variants, target, others, settings, tolerance(def))
+		} else {
+			one, err = s.find(ctx, a, target, others, settings)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}

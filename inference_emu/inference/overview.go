@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/ranking"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // maxOverviewed bounds the architectures that are searched for one overview.
@@ -51,14 +52,14 @@ func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOv
 	for _, one := range ranking.Rank(now.Trials, def.Objectives) {
 		ranked = append(ranked, one.Ranked())
 	}
-	var machines []string // that trained them, by place in the answer
+	var trained []trial.Trial // by place in the answer
 	for _, one := range leadersOf(ranked, recommended) {
 		last := one.trial.Results[len(one.trial.Results)-1]
 		answer.Trials = append(answer.Trials, protocol.EdgeTrial{
 			Number: one.trial.Number, Rank: one.trial.Rank, Rung: last.Rung, Value: last.Values[at],
 			Architecture: one.trial.Inference.Architecture, Sharing: one.sharing,
 		})
-		machines = append(machines, one.trial.Inference.Machine)
+		trained = append(trained, one.trial.Trial)
 	}
 	answer.Architectures = len(architecturesOf(ranked))
 	if len(answer.Trials) == 0 {
@@ -68,7 +69,7 @@ func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOv
 		answer.Notes = append(answer.Notes, fmt.Sprintf("%d architectures were measured: the %d with the best trials are shown", answer.Architectures, maxOverviewed))
 	}
 	for i := range answer.Trials {
-		if answer.Trials[i].Deployments, err = s.overviewed(ctx, answer.Trials[i], def, machines[i]); err != nil {
+		if answer.Trials[i].Deployments, err = s.overviewed(ctx, trained[i], def); err != nil {
 			return protocol.EdgeOverview{}, err
 		}
 	}
@@ -76,8 +77,8 @@ func (s *Service) EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOv
 }
 
 // overviewed is how the trial's model does on the devices.
-func (s *Service) overviewed(ctx context.Context, one protocol.EdgeTrial, def definition.Definition, machine string) ([]deployment.Deployment, error) {
-	a, err := s.store.Architecture(ctx, one.Architecture)
+func (s *Service) overviewed(ctx context.Context, one trial.Trial, def definition.Definition) ([]deployment.Deployment, error) {
+	a, err := s.store.Architecture(ctx, one.Inference.Architecture)
 	if problem.Is(err, problem.NotFound) {
 		return []deployment.Deployment{}, nil // so many newer ones were seen that it went
 	}
@@ -88,7 +89,11 @@ func (s *Service) overviewed(ctx context.Context, one protocol.EdgeTrial, def de
 		return nil, err
 	}
 	defer s.options.Gate.Leave()
-	found, err := s.Deploy(ctx, a, def, machine)
+	variants, err := s.variantsOf(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Deploy(ctx, a, variants, def, one.Inference.Machine)
 	return append([]deployment.Deployment{}, found...), err
 }
 
@@ -96,9 +101,13 @@ func (s *Service) overviewed(ctx context.Context, one protocol.EdgeTrial, def de
 // that is not about inference.
 func worth(objectives []definition.Objective) int {
 	return max(0, slices.IndexFunc(objectives, func(one definition.Objective) bool {
-		about := one.Metric + " " + one.Expression
-		return !strings.Contains(about, "edge.") && !strings.Contains(about, "inference_")
+		return !aboutInference(one)
 	}))
+}
+
+func aboutInference(one definition.Objective) bool {
+	about := one.Metric + " " + one.Expression
+	return strings.Contains(about, "edge.") || strings.Contains(about, "inference_")
 }
 
 // leading is the best trial of an architecture.
@@ -166,7 +175,11 @@ func (s *Service) Deployments(ctx context.Context, ref string, number int) (prot
 		return answer, err
 	}
 	answer.Architecture = a.Key
-	found, err := s.Deploy(ctx, a, def, t.Inference.Machine)
+	variants, err := s.variantsOf(ctx, t)
+	if err != nil {
+		return answer, err
+	}
+	found, err := s.Deploy(ctx, a, variants, def, t.Inference.Machine)
 	answer.Devices = append(answer.Devices, found...)
 	return answer, err
 }

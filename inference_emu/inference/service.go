@@ -46,6 +46,9 @@ type Result struct {
 	Lease        trial.LeaseEpoch
 	Architecture emu.Architecture
 	Inference    trial.InferenceCost
+	// Precision says that it is the trained model in a precision, which leaves Inference
+	// as it is; nil: what the trial trains.
+	Precision *trial.Precision
 	// Then is run once the result is durable.
 	Then func()
 }
@@ -167,6 +170,11 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	}
 	defer leave()
 	def := want.Definition
+	if report.Precision != nil {
+		if faults := precisionFaults(*report.Precision, def); len(faults) > 0 {
+			return reply, problem.WithFields("the model of trial "+string(id)+" in a precision is not valid", faults)
+		}
+	}
 	a, err := s.store.Architecture(ctx, report.Key)
 	switch {
 	case err == nil:
@@ -186,18 +194,26 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		a = a.At(site)
 	}
 	a = s.withBoards(a, def)
-	found, err := s.Deploy(ctx, a, def, machine)
-	if err != nil {
-		return reply, err
-	}
-	reply.Deployments = append(reply.Deployments, found...)
 	if reply.Unmeasured, err = s.Unmeasured(ctx, want); err != nil {
 		return reply, err
 	}
 	if reply.Unmeasured == "" {
 		reply.Run = append(reply.Run, s.toRun(a, def, machine, id)...)
 	}
-	err = s.options.Record(ctx, Result{id, report.LeaseEpoch, a, inferenceOf(a, machine, found), func() {
+	result := Result{Trial: id, Lease: report.LeaseEpoch, Architecture: a}
+	if report.Precision != nil {
+		precision := *report.Precision
+		precision.Architecture = a.Key
+		result.Precision = &precision
+	} else {
+		found, err := s.Deploy(ctx, a, nil, def, machine)
+		if err != nil {
+			return reply, err
+		}
+		reply.Deployments = append(reply.Deployments, found...)
+		result.Inference = inferenceOf(a, machine, found)
+	}
+	result.Then = func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		// Runs that a board reported meanwhile are not in it: they are looked at again.
@@ -205,8 +221,8 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		if len(reply.Run) > 0 {
 			s.claims[claim{a.Key, machine}] = claimed{id, a.Seen.Add(claimTerm)}
 		}
-	}}, &reply)
-	return reply, err
+	}
+	return reply, s.options.Record(ctx, result, &reply)
 }
 
 // Inferences takes in what real inferences took on a trial's worker, and gives the trials

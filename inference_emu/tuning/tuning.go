@@ -18,6 +18,8 @@ type Configuration struct {
 	Cores     int `json:"cores,omitempty"`
 	// CPUHertz is the clock of the cores.
 	CPUHertz float64 `json:"cpu_hertz,omitempty"`
+	// Precision is how the model's numbers are stored; the search does not change it.
+	Precision string `json:"precision,omitempty"`
 }
 
 // Outcome is what a configuration costs.

@@ -24,6 +24,8 @@ type ArchitectureReport struct {
 	Skeleton []byte `json:"skeleton,omitempty" maxLength:"174764"`
 	// Site is the worker's machine; absent where it could not be found out.
 	Site *emu.Site `json:"site,omitempty"`
+	// Precision says that it is the trained model in a precision; nil: what the trial trains.
+	Precision *trial.Precision `json:"precision,omitempty" doc:"says that it is the trained model in a precision; absent: what the trial trains"`
 }
 
 // ArchitectureReply is what is known of it, and what the worker shall run.

@@ -103,6 +103,8 @@ type Lease struct {
 	// Objectives names the metrics every report at the end of a rung must have:
 	// the objectives, or what their formulas need.
 	Objectives []string `json:"objectives"`
+	// Precisions are those in which the trained model is wanted at the end of this run.
+	Precisions []string `json:"precisions,omitempty" doc:"in which the trained model is wanted when this run ends; absent: as it was trained"`
 	Timing     Timing   `json:"timing"`
 	// Sprint, if set, has the worker speed the command up after a time, if its
 	// owner allows that and it can.

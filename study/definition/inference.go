@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
@@ -33,6 +34,32 @@ type Inference struct {
 	Objective InferenceObjective `json:"objective"`
 	// Scenario is how requests come; nil: one after the other.
 	Scenario *Scenario `json:"scenario,omitempty"`
+	// Precision are those in which a trained model is compared, fp32 first; empty: it is
+	// deployed as it was trained.
+	Precision []string `json:"precision,omitempty"`
+	// AccuracyLoss is which share of its value a model may lose by another precision; nil:
+	// [DefaultAccuracyLoss].
+	AccuracyLoss *float64 `json:"accuracy_loss,omitempty"`
+}
+
+// DefaultAccuracyLoss is MLPerf Inference's: 99% of the value in fp32 has to stay.
+const DefaultAccuracyLoss = 0.01
+
+// WantedAt are the precisions in which the model is wanted after a run at the rung: the
+// last, since models that win are trained there.
+func (i *Inference) WantedAt(rung int, ladder []budget.Rung) []string {
+	if i == nil || rung < len(ladder)-1 {
+		return nil
+	}
+	return i.Precision
+}
+
+// MayLose is AccuracyLoss or its default.
+func (i Inference) MayLose() float64 {
+	if i.AccuracyLoss == nil {
+		return DefaultAccuracyLoss
+	}
+	return *i.AccuracyLoss
 }
 
 // InferenceDevice is a name of the catalogue, "this-machine" for the worker's own,
@@ -127,6 +154,9 @@ func (i *Inference) plan() []string {
 	}
 	if i.BudgetMinutes > 0 {
 		text += fmt.Sprintf(", with at most %g minutes of measuring", i.BudgetMinutes)
+	}
+	if len(i.Precision) > 0 {
+		text += fmt.Sprintf(", compared in %s with a loss of at most %g%%", strings.Join(i.Precision, ", "), 100*i.MayLose())
 	}
 	return []string{text + "."}
 }

@@ -130,7 +130,7 @@ func (r *State) LeaseFor(t trial.Trial, timing protocol.Timing) *protocol.Lease 
 		Params: t.Configuration, System: def.System.Constants, Seed: t.Seed,
 		Command: def.Command, Processes: def.Processes, Directory: def.Directory, Environment: def.Environment,
 		Sandbox: def.Sandbox, Secrets: def.Secrets, Recipients: def.Recipients(), Datasets: def.Datasets(), Confidential: def.Confidential,
-		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Timing: timing, Sprint: def.Sprint,
+		EpochTimeoutSeconds: def.EpochTimeoutSeconds, StallSeconds: def.StallSeconds, StallEnds: def.StallEnds, Objectives: r.toReport(), Precisions: def.Inference.WantedAt(t.Rung, r.Ladder), Timing: timing, Sprint: def.Sprint,
 	}
 	if def.GPUCount(t.Setting) != nil {
 		count := len(t.GPUs)

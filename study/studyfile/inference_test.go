@@ -148,3 +148,30 @@ func TestAnOwnDeviceSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("two of a name: %v", err)
 	}
 }
+
+// fp32 is always compared, and first; a study without other precisions is as before.
+func TestPrecisions(t *testing.T) {
+	parse := func(section string) (definition.Definition, error) {
+		return studyfile.Parse([]byte("name: edge\nspace: {lr: {type: float, low: 0.1, high: 1}}\nobjective: {metric: accuracy, direction: maximize}\nbudget: {epochs: 1}\ncommand: [train]\ninference: {devices: [raspberry-pi-4]"+section+"}\n"), studyfile.YAML)
+	}
+	for section, want := range map[string]string{
+		"": "", ", precision: fp32": "", ", precision: int8": "fp32 int8", ", precision: [int8-dynamic, fp32, fp16]": "fp32 int8-dynamic fp16",
+	} {
+		def, err := parse(section)
+		if err != nil || strings.Join(def.Inference.Precision, " ") != want || def.Inference.MayLose() != 0.01 {
+			t.Errorf("%q: %+v, %v", section, def.Inference, err)
+		}
+	}
+	if def, err := parse(", precision: [int8], accuracy_loss: 0"); err != nil || def.Inference.MayLose() != 0 {
+		t.Errorf("%+v, %v", def.Inference, err)
+	}
+	for section, want := range map[string]string{
+		", precision: [int4]": "inference.precision[0]: must be one of fp32, fp16, int8, int8-dynamic; did you mean int8? (got int4)", ", precision: [int8, int8]": "inference.precision[1]: comes twice",
+		", precision: {a: b}": "inference.precision", ", precision: [int8], accuracy_loss: 2": "inference.accuracy_loss: must be a number between 0 and 1",
+		", accuracy_loss: 0.1": "inference.accuracy_loss: needs precision: [fp32, int8]",
+	} {
+		if _, err := parse(section); err == nil || !strings.Contains(unplaced(err), want) {
+			t.Errorf("%q: %v, want %q", section, err, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 	"github.com/tandem-tune/tandem/workers/agent/script"
@@ -94,6 +95,12 @@ func (c calls) Next() *script.Asking { return c.ask() }
 
 // Model takes the model that the script trains.
 func (c calls) Model(body io.Reader) error { return c.emulation.Take(c.ctx, body, c.place.Directory) }
+
+// ModelIn takes the trained model in a precision.
+func (c calls) ModelIn(body io.Reader, said trial.Precision, more bool) error {
+	defer c.working()()
+	return c.emulation.TakePrecision(c.ctx, body, c.place.Directory, said, more)
+}
 
 // shortestSetup is reported where a start took no measurable time: 0 would say
 // that nobody knows.

@@ -41,7 +41,7 @@ func roles() map[string]func() int {
 		"train": train, "lines": lines, "spawn": spawn, "deaf": deaf, "polite": polite, "fail": fail, "crash": crash,
 		"sleep": forever, "flood": flood, "quiet": quiet, "faulty": faulty, "show": show, "wait": reportAndWait,
 		"short": short, "agent": killableAgent, "victim": victim, "careless": careless, "gated": gated, "parent": parent, "stale": stale,
-		"begins": begins, "serial": serial, "configured": configured, "saves": saves, "saves-and-leaves": savesAndLeaves, "pinned": pinned,
+		"begins": begins, "serial": serial, "configured": configured, "saves": saves, "saves-and-leaves": savesAndLeaves, "quantizes": quantizes, "pinned": pinned,
 		"pry": pry, "waits": waits, "exposed": exposed, "brood": brood, "tell": tell, "logs": logs, "hasty": hasty,
 	}
 }

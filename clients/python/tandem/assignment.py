@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional, Protocol
 
+from .precision import Variant
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -95,6 +97,8 @@ class Assignment:
     seed: int
     checkpoint_dir: Path
     objectives: tuple[str, ...]
+    precisions: tuple[str, ...] = ()
+    """In which the trained model is wanted, fp32 first; empty: as it is."""
 
     @staticmethod
     def of(document: Mapping[str, Any], checkpoint_dir: Path) -> Assignment:
@@ -111,6 +115,7 @@ class Assignment:
             seed=int(document["seed"]),
             checkpoint_dir=checkpoint_dir,
             objectives=tuple(document.get("objectives") or ()),
+            precisions=tuple(document.get("precisions") or ()),
         )
 
 
@@ -128,6 +133,9 @@ class Link(Protocol):
 
     def save_model(self, content: bytes) -> None:
         """Hand over the trial's model, an ONNX file."""
+
+    def save_precision(self, variant: Variant, more: bool) -> None:
+        """Hand over the trained model in a precision; more says that it is not the last one."""
 
     def log_artifact(self, name: str, content: bytes) -> None:
         """Keep a file with the trial."""

@@ -14,6 +14,7 @@ from typing import Optional
 
 from .assignment import Directive, Link, Outcome
 from .errors import TandemError
+from .precision import Variant
 
 _LONGEST_PAUSE = 0.05
 """Seconds between two looks at what rank 0 was answered."""
@@ -51,7 +52,8 @@ class Leader:
         self._count = 0
         (answers / "leader").write_text(str(os.getpid()), encoding="utf-8")
         self.begin, self.publish = link.begin, link.publish
-        self.save_model, self.log_artifact = link.save_model, link.log_artifact
+        self.save_model, self.save_precision = link.save_model, link.save_precision
+        self.log_artifact = link.log_artifact
 
     def report(self, outcome: Outcome) -> Directive:
         return self._told(self._link.report(outcome))
@@ -87,6 +89,9 @@ class Follower:
         pass
 
     def save_model(self, content: bytes) -> None:
+        pass
+
+    def save_precision(self, variant: Variant, more: bool) -> None:
         pass
 
     def log_artifact(self, name: str, content: bytes) -> None:

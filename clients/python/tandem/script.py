@@ -15,6 +15,7 @@ from . import metrics as values
 from . import ranks
 from .assignment import CONTINUE, Assignment, Budget, Directive, Outcome
 from .errors import ConflictError, LeaseLost, NotFoundError, NotInTrial, UnavailableError, UnknownName
+from .precision import Variant
 from .transport import Body, Request, Transport, UnixConnection
 from .trial import Trial
 
@@ -170,6 +171,14 @@ class SocketLink:
         except NotFoundError:
             print("tandem: this worker is too old to look at models: nothing is emulated", file=sys.stderr)
 
+    def save_precision(self, variant: Variant, more: bool) -> None:
+        body = Body("application/octet-stream", len(variant.content), lambda: variant.content)
+        said = {"precision": variant.precision, "value": repr(variant.value), "samples": variant.samples}
+        if more:
+            said["more"] = "true"
+        path = "/v1/model?" + urllib.parse.urlencode(said)
+        self._transport.send(Request("PUT", path, f"hand over the model in {variant.precision}", body, timeout=None))
+
     def log_artifact(self, name: str, content: bytes) -> None:
         body = Body("application/octet-stream", len(content), lambda: content)
         path = "/v1/artifacts/" + urllib.parse.quote(name, safe="")
@@ -226,6 +235,9 @@ class AloneLink:
 
     def save_model(self, content: bytes) -> None:
         print(f"model: {len(content):,} bytes of ONNX", flush=True)
+
+    def save_precision(self, variant: Variant, more: bool) -> None:
+        pass
 
     def log_artifact(self, name: str, content: bytes) -> None:
         print(f"artifact {name}: {len(content):,} bytes", flush=True)

@@ -16,6 +16,7 @@ from . import params as parameters
 from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link, Outcome
 from .errors import TrialStopped
 from .model import Model, to_onnx
+from .precision import Evaluate, variants
 from .ranks import processes
 from .system import SystemValues
 from .threads import Threads
@@ -254,14 +255,39 @@ class Trial:
             content = Path(content).read_bytes()
         self._link.log_artifact(name, content)
 
-    def log_model(self, model: Model, sample_input: Any = None) -> None:
+    def log_model(
+        self, model: Model, sample_input: Any = None, *, calibration: Any = None, evaluate: Optional[Evaluate] = None
+    ) -> None:
         """Keep the trained model with the trial as ``model.onnx``, for ``tandem study deployments --output``.
 
-        The arguments are those of :meth:`save_model`. Call it after the last epoch of a run; a later run of the trial
-        replaces it. A model has up to 128 MiB, those of a study 8 GiB together.
+        The first arguments are those of :meth:`save_model`. Call it after the last epoch of a run; a later run of the
+        trial replaces it. A model has up to 128 MiB, those of a study 8 GiB together.
+
+        If the study's ``inference`` has ``precision``, a run of the largest budget makes the other ones here, with
+        ONNX Runtime's quantizer. ``calibration`` are samples of the inputs, some hundred of the training data.
+        ``evaluate(predict)`` says what a model is worth on validation data: ``predict(images)`` returns its output.
         """
-        if not self._follows:
-            self.log_artifact("model.onnx", to_onnx(model, sample_input))
+        if self._follows:
+            return
+        content = to_onnx(model, sample_input)
+        self.log_artifact("model.onnx", content)
+        wanted = self._assignment.precisions
+        if not wanted or (self._goes_on and self._directive.action == "stop"):
+            return
+        if evaluate is None:
+            print(
+                f"tandem: the study wants {', '.join(wanted)}, and nothing says what they are worth: give "
+                "trial.log_model calibration= and evaluate=",
+                file=sys.stderr,
+                flush=True,
+            )
+            return
+        made = list(variants(content, wanted, calibration, evaluate))
+        for one in made[1:]:
+            self.log_artifact(f"model-{one.precision}.onnx", one.content)
+        for place, one in enumerate(made, 1):
+            print(f"tandem: {one.precision}: {one.value:.6g} on {one.samples:,} samples", flush=True)
+            self._link.save_precision(one, place < len(made))
 
     def should_stop(self) -> bool:
         """Whether no further epoch is wanted in this run: budget reached, pause or stop.

@@ -21,6 +21,7 @@ from . import metrics as values
 from .assignment import CONTINUE, Assignment, Directive, Outcome
 from .client import Client
 from .errors import ConflictError, LeaseLost, NotFoundError, TandemError
+from .precision import Variant
 from .transport import Body, Request
 from .trial import Trial
 
@@ -76,6 +77,9 @@ class LeaseLink:
             "worker that looks at it. Use 'tandem edge inspect' and 'tandem edge run' on the file, or give the study a "
             "command:"
         )
+
+    def save_precision(self, variant: Variant, more: bool) -> None:
+        pass  # functions have no worker that measures it
 
     def publish(self, epoch: int) -> None:
         self._require_held()

@@ -48,6 +48,8 @@ class FakeAgent:
         self.checkpoints: list[int] = []
         self.models: list[bytes] = []
         self.artifacts: dict[str, bytes] = {}
+        self.precisions: dict[str, bytes] = {}
+        """The trained model in precisions, by what was said of it."""
         self.begins: list[int] = []
         self.old = False
         """Whether it is a worker of before /v1/begin, which takes no "system" in a report."""
@@ -132,6 +134,10 @@ def _handler(agent: FakeAgent) -> type[BaseHTTPRequestHandler]:
             content = self.rfile.read(length)
             if (self.command, self.path) == ("PUT", "/v1/model") and not agent.old:
                 agent.models.append(content)
+                self._reply(200, {})
+                return
+            if self.command == "PUT" and self.path.startswith("/v1/model?") and not agent.old:
+                agent.precisions[self.path[len("/v1/model?") :]] = content
                 self._reply(200, {})
                 return
             if self.command == "PUT" and self.path.startswith("/v1/artifacts/") and not agent.old:

@@ -9,6 +9,7 @@ import pytest
 
 from tandem.assignment import CONTINUE, Assignment, Budget, Directive, Energy, Outcome
 from tandem.optimize import complete, outcome_of
+from tandem.precision import Variant
 from tandem.trial import Trial
 
 
@@ -36,6 +37,9 @@ class Meter:
         return CONTINUE
 
     def save_model(self, content: bytes) -> None:
+        raise AssertionError("nothing here has a model")
+
+    def save_precision(self, variant: Variant, more: bool) -> None:
         raise AssertionError("nothing here has a model")
 
     def log_artifact(self, name: str, content: bytes) -> None:

@@ -16,6 +16,7 @@ import tandem
 from tandem import ranks
 from tandem.assignment import Directive, Outcome
 from tandem.errors import TandemError
+from tandem.precision import Variant
 from tandem.threads import Threads
 
 
@@ -38,6 +39,9 @@ class Answers:
 
     def save_model(self, content: bytes) -> None:
         self.calls.append("model")
+
+    def save_precision(self, variant: Variant, more: bool) -> None:
+        self.calls.append("precision")
 
     def log_artifact(self, name: str, content: bytes) -> None:
         self.calls.append("artifact")

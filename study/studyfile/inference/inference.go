@@ -30,7 +30,7 @@ func Read(s tree.Section) *definition.Inference {
 		return nil
 	}
 	result := &definition.Inference{BatchSize: definition.BatchRange{Low: 1, High: 1}, Objective: definition.InferenceObjective{Metric: tuning.Latency}}
-	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "budget_minutes", "clocks", "objective", "scenario")
+	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "budget_minutes", "clocks", "objective", "scenario", "precision", "accuracy_loss")
 	if !ok {
 		return result
 	}
@@ -47,6 +47,7 @@ func Read(s tree.Section) *definition.Inference {
 	if objective, at := known.Get("objective"); objective != nil {
 		readObjective(s.Decoder, at, objective, &result.Objective)
 	}
+	readPrecision(known, result)
 	return result
 }
 

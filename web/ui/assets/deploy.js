@@ -29,8 +29,8 @@ export const runs = (deployment) => deployment !== undefined && deployment.sampl
 export const energyTag = ({ method, energy_method: energy }) => (!estimated(method) && energy.startsWith("estimate") ? make("span", { class: "tag", title: energy }, "estimate") : null);
 
 /** A deployment's configuration in words. */
-export function runWith({ batch_size: batch, cores, cpu_hertz: clock }) {
-  return [`batch ${batch}`, cores ? `${count(cores)} ${cores === 1 ? "core" : "cores"}` : null, clock ? `${measured(clock / 1e9)} GHz` : null].filter(Boolean).join(", ");
+export function runWith({ batch_size: batch, cores, cpu_hertz: clock, precision }) {
+  return [`batch ${batch}`, precision, cores ? `${count(cores)} ${cores === 1 ? "core" : "cores"}` : null, clock ? `${measured(clock / 1e9)} GHz` : null].filter(Boolean).join(", ");
 }
 
 /** How samples are put together under the study's load, and what that comes to; nothing where there is none. */
@@ -44,6 +44,12 @@ export function loadLines({ batching: load }) {
   return [under(policy), under(comes)];
 }
 
+/** What a precision is worth and takes, and why it is recommended, or not. */
+function inPrecision({ precision, value, samples, measured: took, chosen, why }) {
+  const takes = took ? ` and takes ${latency(took.latency_seconds.value)} (${between(took.latency_seconds, latency)})` : "";
+  return `${precision} is worth ${measured(value)} on ${count(samples)} samples${takes}, ${chosen ? "recommended" : "not recommended"}: ${why}`;
+}
+
 /** The card of deployments; it is hidden where there are none. */
 export class DeployCard {
   #chosen = "";
@@ -54,6 +60,7 @@ export class DeployCard {
     if (found.length === 0) return;
     byId("deploy-table").tBodies[0].replaceChildren(...found.map((one) => this.#row(one)));
     const remarks = found.flatMap((one) => [
+      ...(one.precisions ?? []).map((each) => `${one.device}: ${inPrecision(each)}.`),
       ...(one.unmet ?? []).map((why) => (runs(one) ? `${one.device}: nothing keeps to the constraints: ${why}.` : `${one.device}: ${why}.`)),
       ...(one.doubtful ?? []).map((why) => `${one.device}: ${why} holds for the estimate, but not at the bad end of its band.`),
     ]);

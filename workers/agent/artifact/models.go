@@ -26,8 +26,8 @@ type Models interface {
 	// Inspect reads the architecture out of an ONNX file.
 	Inspect(ctx context.Context, file *os.File) (Architecture, error)
 	// Run infers with the model in each setting. It returns what it has when an
-	// error ends it early.
-	Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]emu.Run, error)
+	// error ends it early. Share is of the time that a setting usually gets.
+	Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell, share float64) ([]emu.Run, error)
 	// Site is what this machine is made of; nil where that cannot be found out.
 	Site() *emu.Site
 }
@@ -80,6 +80,8 @@ type Emulation struct {
 	done    chan struct{} // closed when the server knows the architecture; nil without a model
 	stop    context.CancelFunc
 	working sync.WaitGroup
+	// variants are the trained model in precisions, until the last one is there.
+	variants []*variant
 }
 
 // Take takes the model that the script trains, and keeps it in the folder.
@@ -103,7 +105,7 @@ func (e *Emulation) Take(ctx context.Context, body io.Reader, folder string) err
 	e.mutex.Unlock()
 	e.working.Go(func() {
 		defer close(done)
-		key, cells, err := e.tell(ctx, file)
+		key, cells, err := e.tell(ctx, file, nil)
 		if e.failed(ctx, err); len(cells) == 0 {
 			file.Close()
 			return
@@ -151,7 +153,7 @@ func receive(body io.Reader, folder string) (*os.File, error) {
 
 // tell finds out what the model is and tells the server, which says in what settings
 // it shall be run here.
-func (e *Emulation) tell(ctx context.Context, file *os.File) (key string, cells []protocol.InferenceCell, err error) {
+func (e *Emulation) tell(ctx context.Context, file *os.File, precision *trial.Precision) (key string, cells []protocol.InferenceCell, err error) {
 	looking, cancel := context.WithTimeout(ctx, inspectPatience)
 	defer cancel()
 	found, err := e.Models.Inspect(looking, file)
@@ -160,7 +162,7 @@ func (e *Emulation) tell(ctx context.Context, file *os.File) (key string, cells 
 	}
 	report := protocol.ArchitectureReport{
 		LeaseEpoch: e.Lease.LeaseEpoch, Key: found.Key, Graph: emu.Anonymous(found.Graph),
-		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Skeleton: found.Skeleton, Site: e.Models.Site(),
+		ActivationBytes: found.ActivationBytes, StoredBytes: found.StoredBytes, Skeleton: found.Skeleton, Site: e.Models.Site(), Precision: precision,
 	}
 	var reply protocol.ArchitectureReply
 	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) (err error) {
@@ -181,9 +183,19 @@ func (e *Emulation) tell(ctx context.Context, file *os.File) (key string, cells 
 
 // measure runs the model, and tells the server what that took.
 func (e *Emulation) measure(ctx context.Context, file *os.File, key string, cells []protocol.InferenceCell) error {
+	runs, failed := e.run(ctx, file, cells, 1)
+	return errors.Join(failed, e.inferred(ctx, key, runs, failed))
+}
+
+// run is what the model takes here, in a share of the usual time.
+func (e *Emulation) run(ctx context.Context, file *os.File, cells []protocol.InferenceCell, share float64) ([]emu.Run, error) {
 	running, stop := context.WithTimeout(ctx, emulationPatience)
 	defer stop()
-	runs, failed := e.Models.Run(running, file, cells)
+	return e.Models.Run(running, file, cells, share)
+}
+
+// inferred tells the server what inferences took here, and what failed.
+func (e *Emulation) inferred(ctx context.Context, key string, runs []emu.Run, failed error) error {
 	report := protocol.InferenceReport{LeaseEpoch: e.Lease.LeaseEpoch, Worker: e.Worker, Key: key, Runs: runs}
 	if failed != nil {
 		report.Failure = script.Truncate(failed.Error(), 4096)
@@ -191,18 +203,19 @@ func (e *Emulation) measure(ctx context.Context, file *os.File, key string, cell
 	away := func(err error) {
 		e.Logger.Warn("the server does not answer; it is told again what the model takes", "error", err)
 	}
-	err := retry.Do(ctx, retry.CallPatience, away, func(ctx context.Context) error {
+	return retry.Do(ctx, retry.CallPatience, away, func(ctx context.Context) error {
 		_, err := e.Server.Inferences(ctx, e.Lease.Trial, report)
 		return err
 	})
-	return errors.Join(failed, err)
 }
 
 // End stops a look at the model when the command has ended. What is measured goes on.
 func (e *Emulation) End() {
 	e.mutex.Lock()
-	stop := e.stop
+	stop, left := e.stop, e.variants
+	e.variants = nil
 	e.mutex.Unlock()
+	closed(left) //nolint:errcheck // files without a name
 	if stop != nil {
 		stop()
 	}

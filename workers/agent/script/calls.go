@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -26,9 +27,7 @@ func (h handler) routes() http.Handler {
 	mux.HandleFunc("POST /v1/report", h.answer(h.postReport))
 	mux.HandleFunc("POST /v1/checkpoint", h.answer(h.postCheckpoint))
 	mux.HandleFunc("POST /v1/next", h.answer(h.postNext))
-	mux.HandleFunc("PUT /v1/model", h.answerUpTo(largestModel, func(request *http.Request) (any, error) {
-		return struct{}{}, h.calls.Model(request.Body)
-	}))
+	mux.HandleFunc("PUT /v1/model", h.answerUpTo(largestModel, h.putModel))
 	mux.HandleFunc("PUT /v1/artifacts/{name}", h.answerUpTo(trial.LargestModel, func(request *http.Request) (any, error) {
 		return struct{}{}, h.calls.Artifact(request.PathValue("name"), request.Body)
 	}))
@@ -93,6 +92,27 @@ func (h handler) postCheckpoint(request *http.Request) (any, error) {
 		return nil, err
 	}
 	return h.calls.Checkpoint(body.Epoch, request.URL.Query().Get("wait") != "false")
+}
+
+// putModel takes what the script trains, or what it trained in a precision.
+func (h handler) putModel(request *http.Request) (any, error) {
+	query := request.URL.Query()
+	if !query.Has("precision") {
+		return struct{}{}, h.calls.Model(request.Body)
+	}
+	value, err := strconv.ParseFloat(query.Get("value"), 64)
+	if err != nil {
+		return nil, problem.WithFields("the precision is not valid", []problem.Field{{Path: "value", Value: query.Get("value"), Message: "must be what the model is worth, a number such as 0.91"}})
+	}
+	samples, err := strconv.Atoi(query.Get("samples"))
+	if err != nil {
+		return nil, problem.WithFields("the precision is not valid", []problem.Field{{Path: "samples", Value: query.Get("samples"), Message: "must be on how many samples that was measured, such as 1000"}})
+	}
+	said := trial.Precision{Name: query.Get("precision"), Value: trial.Float(value), Samples: samples}
+	if faults := said.Faults(); len(faults) > 0 {
+		return nil, problem.WithFields("the precision is not valid", faults)
+	}
+	return struct{}{}, h.calls.ModelIn(request.Body, said, query.Get("more") == "true")
 }
 
 // postNext ends the run as if the script had ended with code 0, and waits for

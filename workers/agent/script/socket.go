@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 const (
@@ -46,6 +47,8 @@ type Calls interface {
 	Next() *Asking
 	// Model takes the model that the script trains.
 	Model(body io.Reader) error
+	// ModelIn takes the trained model in a precision; more: it is not the last one.
+	ModelIn(body io.Reader, said trial.Precision, more bool) error
 }
 
 // Socket serves one run's script: HTTP and JSON on a unix socket in a folder

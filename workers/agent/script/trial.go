@@ -26,6 +26,7 @@ type Trial struct {
 	Seed          uint64                 `json:"seed"`
 	CheckpointDir string                 `json:"checkpoint_dir"`
 	Objectives    []string               `json:"objectives"`
+	Precisions    []string               `json:"precisions,omitempty"`
 }
 
 // TrialOf is the trial of a lease, with the wanted system configuration.
@@ -35,6 +36,7 @@ func TrialOf(lease protocol.Lease, wanted system.Configuration, checkpoint strin
 		Params: orEmpty(lease.Params), System: orEmpty(wanted),
 		Budget: lease.Budget, FirstEpoch: lease.FirstEpoch, Rung: lease.Rung, Seed: lease.Seed,
 		CheckpointDir: checkpoint, Objectives: append([]string{}, lease.Objectives...),
+		Precisions: lease.Precisions,
 	}
 }
 

@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,9 +45,15 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 		if !one.Estimated() && one.EnergyEstimated() {
 			fmt.Fprintf(out, "  %s: the joules are not measured: %s\n", format.Plain(one.Device), format.Plain(one.EnergyMethod))
 		}
+		for _, precision := range one.Precisions {
+			fmt.Fprintf(out, "  %s: %s\n", format.Plain(one.Device), format.Plain(precision.String()))
+		}
 		for _, doubtful := range one.Doubtful {
 			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", format.Plain(one.Device), format.Plain(doubtful))
 		}
+	}
+	if slices.ContainsFunc(devices, func(one deployment.Deployment) bool { return len(one.Precisions) > 0 }) {
+		fmt.Fprintln(out, "Precisions were measured in turns: their bands are from the fastest of five rounds to the slowest. On boards they are as below.")
 	}
 	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
 	return nil
@@ -75,6 +82,9 @@ func shownSampleJoules(one deployment.Deployment) string {
 
 func shownDeployment(c tuning.Configuration) string {
 	parts := []string{"batch " + strconv.Itoa(c.BatchSize)}
+	if c.Precision != "" {
+		parts = append(parts, format.Plain(c.Precision))
+	}
 	if c.Cores > 0 {
 		parts = append(parts, format.Count(c.Cores, "core"))
 	}

@@ -34,7 +34,7 @@ func artifactsCommand(flags *term.Flags) *cobra.Command {
 				return fmt.Errorf("--output: name a new folder: %w", err)
 			}
 			for _, one := range logged {
-				if err := download(ctx, client, name, one, folder); err != nil {
+				if err := download(ctx, client, name, one, filepath.Join(folder, one.Name)); err != nil {
 					return err
 				}
 			}
@@ -45,9 +45,9 @@ func artifactsCommand(flags *term.Flags) *cobra.Command {
 	return command
 }
 
-// download saves a file that the trial logged in the folder.
-func download(ctx context.Context, client *rest.Client, of trialName, one trial.Artifact, folder string) error {
-	if err := trial.CheckArtifact(one.Name, one.Bytes); err != nil { // a name leads nowhere else
+// download saves a file that the trial logged at the path.
+func download(ctx context.Context, client *rest.Client, of trialName, one trial.Artifact, path string) error {
+	if err := trial.CheckArtifact(one.Name, one.Bytes); err != nil { // a name leads nowhere else, also in a path
 		return err
 	}
 	body, err := client.TrialArtifact(ctx, of.study, of.number, one.Name)
@@ -55,7 +55,7 @@ func download(ctx context.Context, client *rest.Client, of trialName, one trial.
 		return err
 	}
 	defer body.Close()
-	return term.SaveAs(filepath.Join(folder, one.Name), body)
+	return term.SaveAs(path, body)
 }
 
 func printArtifacts(out io.Writer, logged []trial.Artifact) error {

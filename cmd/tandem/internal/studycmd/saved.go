@@ -35,9 +35,9 @@ func (s savedDeployment) write(ctx context.Context, client *rest.Client, of tria
 	if err := os.Mkdir(s.folder, 0o700); err != nil {
 		return fmt.Errorf("--output: name a new folder: %w", err)
 	}
-	logged := slices.IndexFunc(detail.Trial.Logged, func(one trial.Artifact) bool { return one.Name == trial.Model })
+	logged := slices.IndexFunc(detail.Trial.Logged, func(one trial.Artifact) bool { return one.Name == trial.ModelIn(chosen.Configuration.Precision) })
 	if logged >= 0 {
-		if err := download(ctx, client, of, detail.Trial.Logged[logged], s.folder); err != nil {
+		if err := download(ctx, client, of, detail.Trial.Logged[logged], filepath.Join(s.folder, trial.Model)); err != nil {
 			return err
 		}
 	}

@@ -36,12 +36,12 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architect
 const runSeconds = 2
 
 // Run measures a model in a process of its own.
-func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell) ([]emu.Run, error) {
+func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell, share float64) ([]emu.Run, error) {
 	library, err := emulator.Find(ctx, m.library)
 	if err != nil {
 		return nil, err
 	}
-	job := emulator.Job{Model: file, Library: library, WattsPerCore: m.wattsPerCore, Precision: emulator.Precision{Seconds: runSeconds}}
+	job := emulator.Job{Model: file, Library: library, WattsPerCore: m.wattsPerCore, Precision: emulator.Precision{Seconds: runSeconds * share}}
 	for _, cell := range cells {
 		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads})
 	}
