@@ -128,7 +128,7 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, variant
 		}
 		var one deployment.Deployment
 		if len(variants) > 0 {
-			one, err = s.compare(ctx, variants, target, others, settings, tolerance(def))
+			one, err = s.compare(ctx, variants, target, others, def)
 		} else {
 			one, err = s.find(ctx, a, target, others, settings)
 		}

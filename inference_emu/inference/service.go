@@ -170,10 +170,8 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	}
 	defer leave()
 	def := want.Definition
-	if report.Precision != nil {
-		if faults := precisionFaults(*report.Precision, def); len(faults) > 0 {
-			return reply, problem.WithFields("the model of trial "+string(id)+" in a precision is not valid", faults)
-		}
+	if err := precisionFaults(report.Precision, def); err != nil {
+		return reply, err
 	}
 	a, err := s.store.Architecture(ctx, report.Key)
 	switch {
@@ -200,12 +198,8 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 	if reply.Unmeasured == "" {
 		reply.Run = append(reply.Run, s.toRun(a, def, machine, id)...)
 	}
-	result := Result{Trial: id, Lease: report.LeaseEpoch, Architecture: a}
-	if report.Precision != nil {
-		precision := *report.Precision
-		precision.Architecture = a.Key
-		result.Precision = &precision
-	} else {
+	result := Result{Trial: id, Lease: report.LeaseEpoch, Architecture: a, Precision: inPrecision(report)}
+	if result.Precision == nil {
 		found, err := s.Deploy(ctx, a, nil, def, machine)
 		if err != nil {
 			return reply, err
