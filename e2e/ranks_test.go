@@ -42,7 +42,7 @@ func TestRanksTrainTogether(t *testing.T) {
 			if p := found.Study.Progress; found.Study.Status != protocol.StudyCompleted || p.Promotions == 0 || p.Resumes == 0 || p.Trials[trial.Failed] > 0 {
 				t.Errorf("the study is %s with %+v; the first log is\n%s", found.Study.Status, p, here.must("study", "log", s.name, "0"))
 			}
-			wantTogether(t, s, found.Study.Progress.Epochs)
+			wantTogether(t, s, found.Study.Progress.Epochs, 0)
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestRanksAreStoppedTogether(t *testing.T) {
 	here.must("study", "stop", s.name)
 	until(t, "the trial's end", func() bool { return here.books(s.name).Trials[0].State.Terminal() })
 	first := s.entries("rank0")
-	wantTogether(t, s, first[len(first)-1].epoch)
+	wantTogether(t, s, first[len(first)-1].epoch, 1) // who has met the others may be killed before it says so
 }
 
 // TestExampleInTwoProcesses runs the example of DistributedDataParallel in small, with
@@ -126,9 +126,9 @@ func TestExampleInTwoProcesses(t *testing.T) {
 	}
 }
 
-// wantTogether checks that every rank has trained the same epochs, and that the first has
-// saved them.
-func wantTogether(t *testing.T, s study, epochs int) {
+// wantTogether checks that every rank has trained the same epochs, but for so many last ones
+// that some have not written down, and that the first has saved them.
+func wantTogether(t *testing.T, s study, epochs, spare int) {
 	t.Helper()
 	trained := func(rank int) (list []string) {
 		for _, one := range s.entries(fmt.Sprint("rank", rank)) {
@@ -141,7 +141,8 @@ func wantTogether(t *testing.T, s study, epochs int) {
 		t.Errorf("the first rank trained %d epochs, and the server has %d", len(first), epochs)
 	}
 	for rank := 1; rank < 3; rank++ {
-		if other := trained(rank); !slices.Equal(first, other) {
+		other := trained(rank)
+		if both := min(len(first), len(other)); max(len(first), len(other))-both > spare || !slices.Equal(first[:both], other[:both]) {
 			t.Errorf("rank 0 trained %v\nand rank %d %v", first, rank, other)
 		}
 		if saved := s.entries(fmt.Sprint("saved", rank)); len(saved) > 0 {
