@@ -211,7 +211,7 @@ var mayImport = map[string][]string{
 	"bench/faults":                      {"e2e/launch", "e2e/storm"},
 	"bench/edgetune/backend":            {"bench/edgetune/runs", "inference_emu/backend", "inference_emu/estimate", "inference_emu/graph"},
 	"bench/edgetune/learning":           {"inference_emu/estimate", "internal/regression"},
-	"bench/edgetune":                    {"bench/edgetune/learning", "inference_emu/estimate", "inference_emu/graph", "bench/edgetune/runs", "bench/edgetune/zoo"},
+	"bench/edgetune":                    {"bench/edgetune/learning", "inference_emu/estimate", "inference_emu/graph", "internal/regression", "bench/edgetune/runs", "bench/edgetune/zoo"},
 	"bench/edgetune/runs":               {"inference_emu/estimate"},
 	"bench/edgetune/hostile":            {"inference_emu/onnx/onnxtest"},
 	"bench/edgetune/zoo":                {"inference_emu/graph"},

@@ -2,6 +2,8 @@
 //
 //	go run ./bench/edgetune accuracy             # tables for docs/benchmarks/edgetune.md
 //	go run ./bench/edgetune accuracy -table tx2  # of one source
+//	go run ./bench/edgetune baselines            # beside simpler ways, with 0, 5, 10 and 20 points
+//	go run ./bench/edgetune families             # of networks that calibrated nothing
 //	go run ./bench/edgetune learn > inference_emu/estimate/knowledge.json
 //	go run ./bench/edgetune networks FOLDER      # ten networks as ONNX files
 //
@@ -40,7 +42,7 @@ func main() {
 
 func run(arguments []string, out io.Writer) error {
 	if len(arguments) == 0 {
-		return errors.New("say what to do: accuracy, learn or networks")
+		return errors.New("say what to do: accuracy, baselines, families, learn or networks")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
 	table := flags.String("table", "", "only this source: mlperf, nb201, tx2, unicorn or onnxruntime")
@@ -61,6 +63,10 @@ func run(arguments []string, out io.Writer) error {
 	switch arguments[0] {
 	case "accuracy":
 		return report(out, all, *table)
+	case "families":
+		return families(out, all)
+	case "baselines":
+		return baselines(out, all, *table)
 	case "learn":
 		knowledge, err := extend(learning.Learn(others(all, func(*series) bool { return true })), func(string) bool { return true })
 		if err != nil {
@@ -76,7 +82,7 @@ func run(arguments []string, out io.Writer) error {
 		}
 		return json.NewEncoder(out).Encode(knowledge)
 	}
-	return fmt.Errorf("%q: accuracy, learn or networks", arguments[0])
+	return fmt.Errorf("%q: accuracy, baselines, families, learn or networks", arguments[0])
 }
 
 // brief keeps six digits.
