@@ -121,12 +121,28 @@ def test_a_call_is_made_once_however_often_it_is_sent(server: FakeServer, client
     assert server.sent("/studies")[-1].key != first.key
 
 
-def test_patience_ends(server: FakeServer, client: tandem.Client) -> None:
+class Clock:
+    """Time that passes only where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_patience_ends(server: FakeServer, client: tandem.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("tandem.transport.time", clock)
     server.faults = [("/studies", "503")] * 50
     client.transport.patience = 0.5
     with pytest.raises(tandem.UnavailableError, match="list the studies: not now"):
         client.studies()
-    assert 2 <= len(server.calls) < 50
+    assert 3 <= len(server.calls) <= 4  # it waits 0.05 to 0.1 s, then up to twice as long each time
+    assert 0.1 < clock.now <= 0.5
 
 
 def test_nobody_there() -> None:

@@ -119,7 +119,7 @@ function wireActions() {
 }
 
 /** Where what a piece of advice says can be done. */
-function toDo(piece) {
+function remedy(piece) {
   if (piece.kind === "failures") return { href: path(`/trials/${piece.trial}`), text: `Trial ${piece.trial}` };
   if (piece.kind === "interaction") return { href: path("/charts?" + new URLSearchParams({ x: piece.parameter, y: piece.with, rung: piece.rung })), text: "Contour chart" };
   return guest ? null : { href: byId("copy").href, text: "A study like this one" };
@@ -189,7 +189,7 @@ async function start() {
   }, failed));
   const importance = new Importance(study);
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));
-  const advise = throttled(10000, () => get(path("/advice")).then((found) => drawAdvice(found, toDo), failed));
+  const advise = throttled(10000, () => get(path("/advice")).then((found) => drawAdvice(found, remedy), failed));
   const yields = throttled(5000, () => (hasPriorities(study) && !guest ? get(path("/deflation")).then((found) => drawDeflation(found, label(study.definition.objective[0])), failed) : Promise.resolve()));
   const agree = throttled(10000, () => get(path("/correlations")).then(drawAgreement, failed));
   const told = () => (guest || kept ? Promise.resolve() : get(path("/hooks")).then(drawHooks, failed));
