@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent"
@@ -188,11 +189,8 @@ func TestWhatNeedsANewProcess(t *testing.T) {
 // not wait for as long as they might.
 func TestWhoWaitsWithMemoryOfAGPUMakesRoom(t *testing.T) {
 	s, place := newServer(), t.TempDir()
-	add := func(kind string) *task {
-		one := s.add(script(t), serving(place, "KIND="+kind), 1)
-		s.change(func() { one.lease.GPUs, one.lease.GPUShared = []int{0}, true })
-		return one
-	}
+	s.each = func(lease *protocol.Lease) { lease.GPUs, lease.GPUShared = []int{0}, true } // a worker may take it at once
+	add := func(kind string) *task { return s.add(script(t), serving(place, "KIND="+kind), 1) }
 	trials := []*task{add("a"), add("b"), add("c")}
 	work(t, s, agent.Options{Slots: 3, NextWait: time.Hour})
 	s.await(t, "three are finished", func() bool {

@@ -29,8 +29,9 @@ type server struct {
 	load     *protocol.Load // the last one that was told
 	elastic  bool           // it says so
 	timing   protocol.Timing
-	identity protocol.Identity // of the token
-	denies   error             // it is answered instead
+	identity protocol.Identity     // of the token
+	denies   error                 // it is answered instead
+	each     func(*protocol.Lease) // is done with a trial before it can be leased
 
 	mutex         sync.Mutex
 	changed       chan struct{} // closed and replaced at each change
@@ -81,6 +82,9 @@ func (s *server) add(command []string, environment map[string]string, rungs ...i
 		Trial: trial.ID(fmt.Sprintf("s1-%d", number)), Study: "story", StudyID: "s1", Number: number,
 		Command: command, Environment: environment, Seed: 7, Objectives: []string{"accuracy"}, Timing: s.timing,
 	}}
+	if s.each != nil {
+		s.each(&t.lease)
+	}
 	s.trials = append(s.trials, t)
 	s.announce()
 	return t
