@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -152,7 +153,8 @@ func (c ComparedPrecision) beats(other ComparedPrecision, settings Settings, tol
 	if settings.Objective == tuning.Energy && (c.found.EnergyEstimated() || other.found.EnergyEstimated()) {
 		gain = min(gain, other.found.coreSeconds()/c.found.coreSeconds())
 	}
-	text := fmt.Sprintf("its %s is %.3g times as good as that of %s", settings.Objective, gain, other.Precision)
+	word := map[tuning.Metric]string{tuning.Throughput: "throughput", tuning.Energy: "energy"}[settings.Objective]
+	text := fmt.Sprintf("its %s is %.3g times as good as that of %s", cmp.Or(word, "latency"), gain, other.Precision)
 	if gain > noise {
 		return true, text
 	}

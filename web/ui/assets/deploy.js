@@ -65,7 +65,9 @@ export class DeployCard {
       ...(one.doubtful ?? []).map((why) => `${one.device}: ${why} holds for the estimate, but not at the bad end of its band.`),
     ]);
     const stands = [...new Set(found.filter((one) => runs(one) && estimated(one.method)).map((one) => `${found.filter(({ method }) => method === one.method).map(({ device }) => device).join(", ")}: an ${one.method}.`))];
-    setText(byId("deploy-note"), [...remarks, ...stands, "Bands of estimates hold with a probability of 90 %; those of what was measured are the 95 % interval of the median."].join(" "));
+    const turns = found.some((one) => one.precisions) ? ["Precisions were measured in turns: their bands are from the fastest of five rounds to the slowest. On boards they are as below."] : [];
+    const lines = [...remarks, ...turns, ...stands, "Bands of estimates hold with a probability of 90 %; those of what was measured are the 95 % interval of the median."];
+    byId("deploy-note").replaceChildren(...lines.flatMap((line) => [line, make("br")]));
     this.#programs(found.filter(runs));
   }
 
