@@ -67,7 +67,7 @@ func TestPrecisionsAreRankedByMeasurements(t *testing.T) {
 		"the only one in time":   {bounded, deployment.Tolerance{Loss: 0.01}, fp32, []deployment.Variant{took(t, "int8", 16, 0.9e-3, 1.01, 0.9)}, "int8", "keeps to the constraints"},
 		"the best of two":        {fastest, deployment.Tolerance{Loss: 0.01}, fp32, []deployment.Variant{took(t, "fp16", 8, 1.5e-3, 1.01, 0.9), took(t, "int8", 16, 1e-3, 1.01, 0.9)}, "int8", "int8 is better still"},
 		"the first of two is it": {fastest, deployment.Tolerance{Loss: 0.01}, fp32, []deployment.Variant{took(t, "fp16", 8, 1e-3, 1.01, 0.9), took(t, "int8", 16, 1.5e-3, 1.01, 0.9)}, "fp16", "2 times"},
-		"less energy and faster": {thrifty, deployment.Tolerance{Loss: 0.01}, fp32, []deployment.Variant{took(t, "int8", 16, 1e-3, 1.01, 0.9)}, "int8", "joules_per_sample"},
+		"less energy and faster": {thrifty, deployment.Tolerance{Loss: 0.01}, fp32, []deployment.Variant{took(t, "int8", 16, 1e-3, 1.01, 0.9)}, "int8", "its energy is"},
 		"less energy by a guess": {thrifty, deployment.Tolerance{Loss: 0.01}, guessed(fp32, 2), []deployment.Variant{guessed(took(t, "int8", 16, 3e-3, 1.01, 0.9), 1)}, "fp32", "0.667 times"},
 		"less energy by a meter": {thrifty, deployment.Tolerance{Loss: 0.01}, metered(fp32, 2), []deployment.Variant{metered(took(t, "int8", 16, 3e-3, 1.01, 0.9), 1)}, "int8", "2 times"},
 	} {
