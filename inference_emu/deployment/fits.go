@@ -51,11 +51,22 @@ type Wanted struct {
 	to            fitted
 	judged, fresh bool
 	made          Fit
+	own           []estimate.Measurement // of the model that is asked about
 }
 
 // Want is the fit for the target to what is known.
 func Want(target Target, a emu.Architecture, known []emu.Architecture) Wanted {
-	return target.want(target.calibrating(withRuns(a, known), known))
+	a = withRuns(a, known)
+	w := target.want(target.calibrating(a, known))
+	w.own = target.measurements([]emu.Architecture{a})
+	return w
+}
+
+// Knows reports whether the fit stands on what was measured of the model itself.
+func (w Wanted) Knows(last *Fit) bool {
+	return !slices.ContainsFunc(w.own, func(one estimate.Measurement) bool {
+		return slices.Contains(w.made.measurements, one) && !slices.Contains(last.measurements, one)
+	})
 }
 
 func (t Target) want(measurements []estimate.Measurement) Wanted {

@@ -21,7 +21,8 @@ type making struct {
 }
 
 // fitted is the target with the fit to what is known. Fits are made behind: after a moment
-// the last one serves. Who wants it fresh, or has no last one, waits.
+// the last one serves. Who wants it fresh waits, and so does who has no last one, or one
+// that was made before the model itself was measured: a page asks once for what it was told of.
 func (s *Service) fitted(ctx context.Context, target deployment.Target, a emu.Architecture, others []emu.Architecture) (deployment.Target, error) {
 	wanted := deployment.Want(target, a, others)
 	for {
@@ -40,7 +41,7 @@ func (s *Service) fitted(ctx context.Context, target deployment.Target, a emu.Ar
 		}
 		s.mutex.Unlock()
 		patience, cancel := ctx, func() {}
-		if last != nil && !target.Fresh {
+		if last != nil && !target.Fresh && wanted.Knows(last) {
 			patience, cancel = context.WithTimeout(ctx, fitPatience)
 		}
 		select {

@@ -16,9 +16,12 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 )
 
-func measuredHere(t testing.TB, runs int) emu.Architecture {
+func measuredHere(t testing.TB, runs int) emu.Architecture { return measuredWide(t, 16, runs) }
+
+// measuredWide has so many hidden units.
+func measuredWide(t testing.TB, width int64, runs int) emu.Architecture {
 	b := graphtest.NewBuilder("mlp")
-	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 12), 16)), 2))
+	b.Output(b.Linear(b.Relu(b.Linear(b.Input("x", graph.Float32, 1, 12), width)), 2))
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +34,8 @@ func measuredHere(t testing.TB, runs int) emu.Architecture {
 	return a
 }
 
-// While a fit is made, requests have the last one after a moment; only what must be fresh
-// waits. Once it is made, it serves.
+// While a fit is made, requests have the last one after a moment. What must be fresh waits,
+// and a model whose own measurements the last one lacks. Once it is made, it serves.
 func TestRequestsDoNotWaitForAFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil, Options{Now: time.Now})
@@ -40,18 +43,20 @@ func TestRequestsDoNotWaitForAFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fitFor := func(ctx context.Context, runs int, fresh bool) (any, error) {
-			a := measuredHere(t, runs)
+		other := measuredWide(t, 24, 0)
+		other.Key = "other"
+		fitOf := func(ctx context.Context, a emu.Architecture, runs int, fresh bool) (any, error) {
 			target, err := s.target(devices, a, "raspberry-pi-4", "")
 			target.Fresh = fresh
 			if err == nil {
-				target, err = s.fitted(ctx, target, a, []emu.Architecture{a})
+				target, err = s.fitted(ctx, target, a, []emu.Architecture{measuredHere(t, runs), other})
 			}
 			if target.Fit == nil {
 				return nil, err
 			}
 			return *target.Fit, err
 		}
+		fitFor := func(ctx context.Context, runs int, fresh bool) (any, error) { return fitOf(ctx, other, runs, fresh) }
 		if _, err := fitFor(t.Context(), 0, false); err != nil || s.fits.Made != 1 {
 			t.Fatal(err, s.fits.Made)
 		}
@@ -68,6 +73,11 @@ func TestRequestsDoNotWaitForAFit(t *testing.T) {
 		defer cancel()
 		if got, err := fitFor(impatient, 4, true); err == nil || got != nil {
 			t.Errorf("what has to be fresh got %v", got)
+		}
+		another, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if got, err := fitOf(another, measuredHere(t, 4), 4, false); err == nil || got != nil {
+			t.Errorf("the model that was measured got the fit from before: %v", got)
 		}
 		s.fitting.Leave()
 		synctest.Wait()
