@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,6 +84,15 @@ func TestNoWorkerIsBlamedForABroker(t *testing.T) {
 					t.Errorf("it waits for %+v", waits)
 				}
 			}
+		}
+		leases := map[string]*protocol.Lease{"first": rack.mustLease("first"), "second": rack.mustLease("second")}
+		for worker, lease := range leases {
+			if _, err := rack.service.Finish(rack.ctx, lease.Trial, protocol.FinishRequest{LeaseEpoch: lease.LeaseEpoch, Outcome: protocol.Interrupted, Reason: protocol.NoKey + "refused to " + worker}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if said := fmt.Sprint(w.view(made.ID).Waits); !strings.Contains(said, "refused to first") || !strings.Contains(said, "refused to second") {
+			t.Errorf("of two workers without a key it says %s", said)
 		}
 		if one := w.trials(made.ID)[0]; one.Failures > 0 || len(one.FailedStarts) > 0 {
 			t.Errorf("the trial has %+v", one)

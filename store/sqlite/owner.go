@@ -30,15 +30,16 @@ func acquire(path string) (*owner, error) {
 		holder, _ := os.ReadFile(file.Name()) // says only more than we know anyway
 		return nil, errors.Join(held(path, strings.TrimSpace(string(holder)), err), file.Close())
 	}
+	o := &owner{file: file, marker: path + ".unclean"}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown host"
 	}
 	text := fmt.Sprintf("process %d on %s, since %s\n", os.Getpid(), host, time.Now().Format(time.RFC3339))
 	if err := errors.Join(file.Truncate(0), writeAt(file, text)); err != nil {
-		return nil, errors.Join(problem.New(problem.Unavailable, "write the lock of %s: %w", path, err), file.Close())
+		return nil, errors.Join(problem.New(problem.Unavailable, "write the lock of %s: %w", path, err), o.release())
 	}
-	return &owner{file: file, marker: path + ".unclean"}, nil
+	return o, nil
 }
 
 func writeAt(file *os.File, text string) error {

@@ -215,9 +215,10 @@ func (r *Session) Obstacle() (one allocator.Waiting, own []protocol.Wait) {
 	if one.SharesGPUs {
 		one.Expected = r.firstSharer().String()
 	}
-	if len(r.Queue) > 0 && protocol.Unbegun(r.Trials[r.Queue[0]].Reason) {
-		t := &r.Trials[r.Queue[0]]
-		one.Returned = &allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: trial.FirstLine(t.Reason)}
+	for _, number := range r.Queue {
+		if t := &r.Trials[number]; protocol.Unbegun(t.Reason) {
+			one.Returned = append(one.Returned, allocator.Returned{Worker: t.Worker, Number: t.Number, Reason: trial.FirstLine(t.Reason)})
+		}
 	}
 	return one, nil
 }

@@ -21,8 +21,8 @@ type Waiting struct {
 	Running int
 	// Expected says what its next trial should use of a GPU, and why it was kept from one.
 	Expected string
-	// Returned is the trial that goes first, if its worker could not begin it.
-	Returned *Returned
+	// Returned are the trials in line that their workers could not begin.
+	Returned []Returned
 }
 
 // Returned is a trial that a worker gave back, and why.
@@ -57,11 +57,21 @@ func (p Placements) Waits(one Waiting) []protocol.Wait {
 	if waits := p.waitsForWorkers(one, members); waits != nil {
 		return waits
 	}
-	if one.Returned == nil {
-		return nil
+	return p.gaveBack(one.Returned)
+}
+
+// gaveBack says of each worker what it gave back, and why: without another one it is tried
+// there again.
+func (p Placements) gaveBack(trials []Returned) (waits []protocol.Wait) {
+	told := map[string]bool{}
+	for _, one := range trials {
+		if !told[one.Worker] && len(waits) < mostWaits {
+			told[one.Worker] = true
+			member, _ := p.workers.Member(one.Worker)
+			waits = append(waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("worker %s gave trial %d back: %s", cmp.Or(member.Registration.Name, one.Worker), one.Number, one.Reason)})
+		}
 	}
-	member, _ := p.workers.Member(one.Returned.Worker) // without another one it is tried there again
-	return []protocol.Wait{{Cause: protocol.WaitUnsuited, Reason: fmt.Sprintf("worker %s gave trial %d back: %s", cmp.Or(member.Registration.Name, one.Returned.Worker), one.Returned.Number, one.Returned.Reason)}}
+	return waits
 }
 
 // against is what workers have against a study.
