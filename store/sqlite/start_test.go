@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -220,5 +221,24 @@ func TestAStartThatTheMachineRefusesIsNoVerdict(t *testing.T) {
 				t.Error("no start was refused: this shows nothing")
 			}
 		})
+	}
+}
+
+// A start that the disk refuses leaves no lock to a process that is started meanwhile.
+func TestARefusedStartLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	disk := lossydisk.Small(t)
+	fill(t, disk, 0)
+	var over atomic.Bool
+	defer over.Store(true)
+	go func() {
+		for !over.Load() {
+			_ = exec.CommandContext(t.Context(), "true").Run()
+		}
+	}()
+	for range 2000 {
+		if _, err := sqlite.Open(t.Context(), filepath.Join(disk, "tandem.db"), sqlite.Options{}); err == nil || wrong(err.Error()) {
+			t.Fatal(err)
+		}
 	}
 }
