@@ -65,4 +65,7 @@ func (m *MemoryFile) Write(memory *launcher.Memory) error {
 }
 
 // Close lets others open it.
-func (m *MemoryFile) Close() error { return m.lock.Close() }
+// Its lock goes at once, also while a command that inherited it is being started.
+func (m *MemoryFile) Close() error {
+	return errors.Join(syscall.Flock(int(m.lock.Fd()), syscall.LOCK_UN), m.lock.Close())
+}
