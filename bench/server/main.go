@@ -5,6 +5,7 @@
 //	go run ./bench/server                         # 5 runs of 2,000 trials, 2 workers; and of 200 scripts
 //	go run ./bench/server -optuna PYTHON          # and Optuna on SQLite, alternating
 //	go run ./bench/server -workers 32 -trials 10000 -scripts 0 # what one study takes at most
+//	go run ./bench/server -postgresql -scripts 0  # and on PostgreSQL, alternating
 //
 // Each run has a new data folder. A trial is three durable requests: a lease
 // (with a new configuration, of the BOHB search unless -method says otherwise), one report, and its end.
@@ -13,6 +14,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/tandem-tune/tandem/bench/program"
+	"github.com/tandem-tune/tandem/e2e/launch"
 )
 
 type options struct {
@@ -30,6 +33,7 @@ type options struct {
 	optunaTrials          int
 	data                  string
 	method                string
+	postgresql            bool
 }
 
 func main() {
@@ -41,13 +45,14 @@ func main() {
 	flag.StringVar(&o.optuna, "optuna", "", "Python interpreter with Optuna: compare in the same session")
 	flag.IntVar(&o.optunaTrials, "optuna-trials", 200, "trials of an Optuna run")
 	flag.StringVar(&o.method, "method", "bohb", "search method of the studies")
+	flag.BoolVar(&o.postgresql, "postgresql", false, "compare with a PostgreSQL on the same disk and processors in the same session")
 	flag.StringVar(&o.data, "data", "", "folder on the disk to measure; the system's temporary folder when empty")
 	flag.Parse()
 	debug.SetGCPercent(400) // the clients share the processors with what is measured
 	program.Run("bench/server", func(ctx context.Context) error { return run(ctx, o) })
 }
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, o options) (err error) {
 	folder, err := os.MkdirTemp(o.data, "tandem-bench-")
 	if err != nil {
 		return err
@@ -57,7 +62,13 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	var tandem, scripts []result
+	if o.postgresql {
+		if bench.database, err = launch.NewDatabase(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, bench.database.Remove()) }()
+	}
+	var tandem, postgres, scripts []result
 	var optuna []optunaResult
 	for i := range o.runs {
 		measured, err := bench.run(ctx, filepath.Join(folder, fmt.Sprintf("data-%d", i)), o)
@@ -66,6 +77,14 @@ func run(ctx context.Context, o options) error {
 		}
 		tandem = append(tandem, measured)
 		print(measured)
+		if o.postgresql {
+			measured, err := bench.runOnPostgreSQL(ctx, filepath.Join(folder, fmt.Sprintf("postgresql-%d", i)), i, o)
+			if err != nil {
+				return err
+			}
+			postgres = append(postgres, measured)
+			print(measured)
+		}
 		if o.scripts > 0 {
 			measured, err := bench.runScripts(ctx, filepath.Join(folder, fmt.Sprintf("scripts-%d", i)), o)
 			if err != nil {
@@ -85,6 +104,7 @@ func run(ctx context.Context, o options) error {
 		print(peer)
 	}
 	summarize(tandem, scripts, optuna)
+	comparePostgreSQL(tandem, postgres)
 	return nil
 }
 
@@ -107,6 +127,20 @@ func summarize(tandem, scripts []result, optuna []optunaResult) {
 	}
 	peer := spreadOf(optuna, func(r optunaResult) float64 { return r.TrialsPerSecond })
 	fmt.Printf("optuna   %s trials/s\nratio    %.1f (of the medians)\n", peer, rate.median/peer.median)
+}
+
+// comparePostgreSQL compares the runs in their pairs.
+func comparePostgreSQL(sqlite, postgres []result) {
+	if len(postgres) == 0 {
+		return
+	}
+	ratios := make([]float64, len(postgres))
+	for i, one := range postgres {
+		ratios[i] = one.TrialsPerSecond / sqlite[i].TrialsPerSecond
+	}
+	itself := func(ratio float64) float64 { return ratio }
+	fmt.Printf("postgresql   %s trials/s, suggest p50 %s ms; %s times those on SQLite\n", spreadOf(postgres, func(r result) float64 { return r.TrialsPerSecond }),
+		spreadOf(postgres, func(r result) float64 { return r.SuggestP50 }), spreadOf(ratios, itself))
 }
 
 // spread is a median with the smallest and the largest value.

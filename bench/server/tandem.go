@@ -33,11 +33,14 @@ type result struct {
 	ReportP50       float64 `json:"report_p50_ms"`
 }
 
-type bench struct{ binary string }
+type bench struct {
+	binary   string
+	database *launch.Database // nil without PostgreSQL
+}
 
 func newBench(ctx context.Context, folder string) (*bench, error) {
 	binary, err := launch.Build(ctx, folder)
-	return &bench{binary}, err
+	return &bench{binary: binary}, err
 }
 
 // studyFile has one rung, so that every trial is a new configuration.
@@ -55,8 +58,19 @@ search: {method: %s, seed: 7}
 stop: {trials: %d}
 `
 
-func (b *bench) run(ctx context.Context, data string, o options) (measured result, err error) {
-	server, err := launch.Serve(b.binary, data)
+// runOnPostgreSQL is a run whose server has a new database there.
+func (b *bench) runOnPostgreSQL(ctx context.Context, data string, number int, o options) (measured result, err error) {
+	address, err := b.database.Create(ctx, fmt.Sprintf("run_%d", number))
+	if err != nil {
+		return result{}, err
+	}
+	measured, err = b.run(ctx, data, o, "--database", address)
+	measured.Tool = "tandem on PostgreSQL"
+	return measured, err
+}
+
+func (b *bench) run(ctx context.Context, data string, o options, args ...string) (measured result, err error) {
+	server, err := launch.Serve(b.binary, data, args...)
 	if err != nil {
 		return result{}, err
 	}
