@@ -1,7 +1,6 @@
 package batching
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -18,9 +17,6 @@ const (
 	Joules       Objective = "joules" // the energy a sample
 )
 
-// Objectives are all objectives.
-func Objectives() []Objective { return []Objective{MeanResponse, P99, Joules} }
-
 // Goal is the objective and the bound it is pursued under.
 type Goal struct {
 	Objective Objective
@@ -33,15 +29,11 @@ type Goal struct {
 type Choice struct {
 	// Result is what the policy comes to with other arrivals than those it was
 	// chosen by, so that luck in the choice does not show in it.
-	Result Result `json:"result"`
+	Result Result
 	// MeetsBound tells that the 99th percentile is within the bound, in the
 	// arrivals it was chosen by; without a bound it is true. If no policy meets
 	// it, the choice is the one with the lowest 99th percentile.
-	MeetsBound bool `json:"meets_bound"`
-	// Tried is the number of policies compared.
-	Tried int `json:"tried"`
-	// Why says in a sentence what the choice rests on.
-	Why string `json:"why"`
+	MeetsBound bool
 }
 
 // worse is by how much, in parts, a policy may be worse than another and still go
@@ -58,27 +50,16 @@ const comparedBy = 50_000
 // requests come in bursts (docs/benchmarks/edgetune.md). Energy is saved by waiting
 // for others: as long as the bound lets, or without one until batches are full.
 func Choose(server Server, goal Goal, run Run) (Choice, error) {
-	if err := server.check(); err != nil {
-		return Choice{}, err
-	}
-	if err := run.check(); err != nil {
-		return Choice{}, err
-	}
 	if err := goal.check(server.Curve); err != nil {
 		return Choice{}, err
 	}
 	run.Observe = nil
-	rate, size := run.Arrivals.PerSecond(), server.Curve.Cheapest()
-	choice := Choice{}
-	best := Greedy(size)
-	if rate >= server.Capacity() {
-		choice.Tried, choice.Why = 1, fmt.Sprintf("no policy sustains %.6g samples/s: the most is %.6g, with batches of %d", rate, server.Capacity(), size)
-	} else {
+	choice, best := Choice{}, Greedy(server.Curve.Cheapest())
+	if run.Arrivals.PerSecond() < server.Capacity() {
 		best = choice.take(server, goal, run)
 	}
-	var err error
-	choice.Result, err = Simulate(server, best, run.fresh())
-	return choice, err
+	choice.Result = Simulate(server, best, run.fresh())
+	return choice, nil
 }
 
 // take compares the policies that sustain the arrivals, the simplest first.
@@ -101,15 +82,7 @@ func (c *Choice) take(server Server, goal Goal, run Run) Policy {
 			best, least, meets = one, value, within
 		}
 	}
-	c.MeetsBound, c.Tried = meets, len(policies)
-	switch what := map[Objective]string{MeanResponse: "mean response time", P99: "99th percentile of response times", Joules: "energy a sample"}[goal.Objective]; {
-	case !meets:
-		c.Why = fmt.Sprintf("no policy tried keeps the 99th percentile within %.4g ms; this one comes closest", goal.LatencyBound*1000)
-	case best.MaxBatch == 1:
-		c.Why = "do not batch: at this rate no policy tried has a lower " + what + " than single samples"
-	default:
-		c.Why = "the lowest " + what + " of the policies tried, or within 1% of it and simpler"
-	}
+	c.MeetsBound = meets
 	return best
 }
 
@@ -139,18 +112,8 @@ func candidates(curve Curve, goal Goal) []Policy {
 }
 
 func (g Goal) check(curve Curve) error {
-	var fields []problem.Field
-	if !slices.Contains(Objectives(), g.Objective) {
-		fields = append(fields, problem.Field{Path: "goal.objective", Message: fmt.Sprintf("must be one of %v", Objectives()), Value: string(g.Objective)})
-	}
-	if !(g.LatencyBound >= 0) {
-		fields = append(fields, problem.Field{Path: "goal.latency_bound", Message: "must be a number of seconds, 0 for no bound", Value: g.LatencyBound})
-	}
 	if g.Objective == Joules && !curve.HasJoules() {
-		fields = append(fields, problem.Field{Path: "goal.objective", Message: "the curve has no joules: add them to every point, or choose mean or p99", Value: string(g.Objective)})
-	}
-	if len(fields) > 0 {
-		return problem.WithFields("there is no best policy for this goal", fields)
+		return problem.New(problem.Invalid, "the energy of a batch is not known: choose by the mean or the 99th percentile")
 	}
 	return nil
 }
@@ -159,18 +122,4 @@ func (g Goal) check(curve Curve) error {
 func (r Run) fresh() Run {
 	r.Seed = ^r.Seed
 	return r
-}
-
-// Compare plays policies against the same arrivals, those that the result of
-// [Choose] is of.
-func Compare(server Server, policies []Policy, run Run) ([]Result, error) {
-	var results []Result
-	for _, policy := range policies {
-		result, err := Simulate(server, policy, run.fresh())
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, result)
-	}
-	return results, nil
 }

@@ -1,7 +1,6 @@
 package batching
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -13,42 +12,35 @@ const LargestBatch = 1 << 16
 // Point is what one inference of a batch size takes, measured or estimated.
 type Point struct {
 	// Batch is the number of samples that are inferred at once.
-	Batch int `json:"batch"`
+	Batch int
 	// Seconds is the mean time of one inference of the whole batch.
-	Seconds float64 `json:"seconds"`
+	Seconds float64
 	// Joules is the energy of one inference of the whole batch, 0 if not known.
-	Joules float64 `json:"joules,omitempty"`
+	Joules float64
 	// Deviation is the standard deviation of the seconds, 0 if inference always
 	// takes as long.
-	Deviation float64 `json:"deviation,omitempty"`
+	Deviation float64
 }
 
 // Curve is the time of an inference by batch size, for every size from 1 to the
 // largest measured one: linear between the measured sizes, never falling, and
 // not extrapolated. The zero value is no curve; [NewCurve] makes one.
 type Curve struct {
-	points   []Point // as they were measured
 	by       []Point // by[b] is batch size b; by[0] is nothing
-	pooled   []int
 	energies bool
 }
 
 // NewCurve returns the curve through the points, which must be sorted by batch
 // size and begin with batch 1. Where a larger batch was measured to be faster
 // than a smaller one, which is noise (the larger one could be filled up), the
-// neighbours are averaged until no time falls (isotonic regression);
-// [Curve.Pooled] names them. All faults are reported at once, each with its
-// point.
+// neighbours are averaged until no time falls (isotonic regression).
 func NewCurve(points []Point) (Curve, error) {
-	if fields := faults(points); len(fields) > 0 {
-		return Curve{}, problem.WithFields("the latency curve cannot be used", fields)
+	if err := check(points); err != nil {
+		return Curve{}, err
 	}
-	curve := Curve{points: append([]Point(nil), points...), energies: points[0].Joules > 0}
+	curve := Curve{energies: points[0].Joules > 0}
 	smooth := append([]Point(nil), points...)
 	for i, seconds := range isotonic(points) {
-		if math.Abs(seconds-points[i].Seconds) > 1e-12*seconds {
-			curve.pooled = append(curve.pooled, points[i].Batch)
-		}
 		smooth[i].Seconds = seconds
 	}
 	curve.by = make([]Point, 1, smooth[len(smooth)-1].Batch+1)
@@ -61,36 +53,23 @@ func NewCurve(points []Point) (Curve, error) {
 	return curve, nil
 }
 
-func faults(points []Point) []problem.Field {
-	if len(points) == 0 {
-		return []problem.Field{{Path: "curve", Message: "has no points; give at least batch 1 with its seconds"}}
-	}
-	var fields []problem.Field
-	add := func(i int, name, message string, value any) {
-		fields = append(fields, problem.Field{Path: fmt.Sprintf("curve[%d].%s", i, name), Message: message, Value: value})
-	}
+// check says what is wrong with the first point that cannot be.
+func check(points []Point) error {
+	usable := func(value, least float64) bool { return value >= least && !math.IsInf(value, 0) }
 	for i, point := range points {
 		switch {
-		case point.Batch < 1 || point.Batch > LargestBatch:
-			add(i, "batch", fmt.Sprintf("must be from 1 to %d", LargestBatch), point.Batch)
-		case i == 0 && point.Batch != 1:
-			add(i, "batch", "the first point must be batch 1: everything is compared with single samples", point.Batch)
-		case i > 0 && point.Batch <= points[i-1].Batch:
-			add(i, "batch", fmt.Sprintf("must be above that of the point before, %d: sort the points, each size once", points[i-1].Batch), point.Batch)
-		}
-		if !(point.Seconds > 0) || math.IsInf(point.Seconds, 0) {
-			add(i, "seconds", fmt.Sprintf("batch %d: must be a finite number above 0", point.Batch), point.Seconds)
-		}
-		if !(point.Joules >= 0) || math.IsInf(point.Joules, 0) {
-			add(i, "joules", fmt.Sprintf("batch %d: must be a finite number, 0 if not known", point.Batch), point.Joules)
-		} else if (point.Joules > 0) != (points[0].Joules > 0) {
-			add(i, "joules", fmt.Sprintf("batch %d: give the joules of all points or of none", point.Batch), point.Joules)
-		}
-		if !(point.Deviation >= 0) || math.IsInf(point.Deviation, 0) {
-			add(i, "deviation", fmt.Sprintf("batch %d: must be a finite number, 0 if times do not vary", point.Batch), point.Deviation)
+		case i == 0 && point.Batch != 1, i > 0 && point.Batch <= points[i-1].Batch, point.Batch > LargestBatch:
+			return problem.New(problem.Invalid, "the latency curve has batch %d as point %d: batches go from 1 up to %d", point.Batch, i, LargestBatch)
+		case !usable(point.Seconds, math.SmallestNonzeroFloat64), !usable(point.Deviation, 0), !usable(point.Joules, 0):
+			return problem.New(problem.Invalid, "the latency curve has %g s ± %g and %g J for batch %d: they must be finite, and the seconds above 0", point.Seconds, point.Deviation, point.Joules, point.Batch)
+		case (point.Joules > 0) != (points[0].Joules > 0):
+			return problem.New(problem.Invalid, "the latency curve has the joules of some batches only: give those of all or of none")
 		}
 	}
-	return fields
+	if len(points) == 0 {
+		return problem.New(problem.Invalid, "the latency curve has no points: give at least batch 1")
+	}
+	return nil
 }
 
 // isotonic is the non-falling sequence closest to the seconds of the points, in
@@ -135,19 +114,12 @@ func (c Curve) Largest() int { return len(c.by) - 1 }
 // [Curve.Largest].
 func (c Curve) At(batch int) Point { return c.by[batch] }
 
-// Points are the points as they were given.
-func (c Curve) Points() []Point { return append([]Point(nil), c.points...) }
-
-// Pooled are the batch sizes whose seconds were averaged with those of their
-// neighbours, because a larger batch was measured to be faster.
-func (c Curve) Pooled() []int { return append([]int(nil), c.pooled...) }
-
 // HasJoules tells whether the energy of an inference is known.
 func (c Curve) HasJoules() bool { return c.energies }
 
 // Varies tells whether inference times vary.
 func (c Curve) Varies() bool {
-	for _, point := range c.points {
+	for _, point := range c.by {
 		if point.Deviation > 0 {
 			return true
 		}

@@ -36,17 +36,8 @@ const (
 // policy does not sustain, for batches above 500, or for a rate so close to what
 // is sustained that the chain has more than 2,000 states that matter.
 func Expect(server Server, policy Policy, rate float64) (Expectation, error) {
-	if err := server.check(); err != nil {
-		return Expectation{}, err
-	}
-	if err := policy.check(server.Curve); err != nil {
-		return Expectation{}, err
-	}
-	if err := (Poisson{Rate: rate}).check(); err != nil {
-		return Expectation{}, err
-	}
-	if server.instances() != 1 || !policy.UntilFull && policy.WaitSeconds > 0 {
-		return Expectation{}, problem.New(problem.Invalid, "there is an exact answer only for one instance and policies that are greedy or wait until full, not for %s on %d instances; simulate it", policy, server.instances())
+	if !policy.UntilFull && policy.WaitSeconds > 0 {
+		return Expectation{}, problem.New(problem.Invalid, "there is an exact answer only for policies that are greedy or wait until full, not for %s; simulate it", policy)
 	}
 	if sustains := server.Sustains(policy); rate >= sustains {
 		return Expectation{}, problem.New(problem.Invalid, "the queue grows for ever at %g requests/s: %s sustains less than %g", rate, policy, sustains)

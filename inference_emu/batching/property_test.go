@@ -50,67 +50,68 @@ func drawnArrivals(t *rapid.T, capacity float64) batching.Arrivals {
 		return periodic(float64(samples)/rate, samples, 600)
 	default:
 		times := batching.Poisson{Rate: rate}.Times(500, 7)
-		return batching.Recorded{Seconds: times}
+		return recorded(times)
 	}
 }
 
+// recorded is requests that came once, at these seconds.
+type recorded []float64
+
+func (r recorded) PerSecond() float64 { return float64(len(r)-1) / (r[len(r)-1] - r[0]) }
+
+func (r recorded) Times(requests int, _ uint64) []float64 { return r[:min(requests, len(r))] }
+
 // periodic is queries of so many samples at a fixed period.
-func periodic(period float64, samples, requests int) batching.Recorded {
+func periodic(period float64, samples, requests int) recorded {
 	var times []float64
 	for i := range requests {
 		times = append(times, float64(i/samples)*period)
 	}
-	return batching.Recorded{Seconds: times}
+	return times
 }
 
 // What must hold for every policy, curve and process: requests are answered
-// once, in order, never before they came or faster than inferred; instances do
+// once, in order, never before they came or faster than inferred; the server does
 // one thing at a time; batches leave exactly when the policy's rule, which the
 // real server uses too, lets them; and Little's law holds to rounding.
 func TestSimulationKeepsItsBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		curve := drawnCurve(t)
-		server := batching.Server{Curve: curve, Instances: rapid.IntRange(1, 3).Draw(t, "instances")}
+		server := batching.Server{Curve: curve}
 		policy := drawnPolicy(t, curve)
 		arrivals := drawnArrivals(t, server.Capacity())
 		var batches []batching.Dispatch
 		run := batching.Run{Arrivals: arrivals, Requests: 600, Seed: rapid.Uint64().Draw(t, "seed"), Observe: func(d batching.Dispatch) { batches = append(batches, d) }}
-		result, err := batching.Simulate(server, policy, run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := batching.Simulate(server, policy, run)
 		times := arrivals.Times(600, run.Seed)
-		free := make([]float64, server.Instances)
-		next, busy, last := 0, 0.0, 0.0
+		next, busy, free := 0, 0.0, 0.0
 		for _, one := range batches {
 			if one.First != next || one.Size < 1 || one.Size > policy.MaxBatch {
 				t.Fatalf("batch of %d from request %d, expected request %d and at most %d", one.Size, one.First, next, policy.MaxBatch)
 			}
 			next += one.Size
-			if one.Start < times[next-1] || one.Start < free[one.Instance] || one.Finish < one.Start {
-				t.Fatalf("%+v starts before its last request at %g or its instance is free at %g", one, times[next-1], free[one.Instance])
+			if one.Start < times[next-1] || one.Start < free || one.Finish < one.Start {
+				t.Fatalf("%+v starts before its last request at %g or the server is free at %g", one, times[next-1], free)
 			}
 			if !curve.Varies() && math.Abs(one.Finish-one.Start-curve.At(one.Size).Seconds) > 1e-9 {
 				t.Fatalf("%+v takes other than %g s", one, curve.At(one.Size).Seconds)
 			}
 			checkDeparture(t, one, policy, times, free)
-			free[one.Instance] = one.Finish
+			free = one.Finish
 			busy += one.Finish - one.Start
-			last = max(last, one.Finish)
 		}
-		if next != len(times) || result.Requests != len(times) {
-			t.Fatalf("%d of %d requests were answered, %d reported", next, len(times), result.Requests)
+		if next != len(times) {
+			t.Fatalf("%d of %d requests were answered", next, len(times))
 		}
-		checkLittle(t, batches, times, last)
-		near(t, "utilization", result.Utilization, busy/last/float64(server.Instances))
+		checkLittle(t, batches, times, free)
+		near(t, "utilization", result.Utilization, busy/free)
 		near(t, "mean batch", result.MeanBatch, float64(len(times))/float64(len(batches)))
-		near(t, "throughput", result.Throughput, float64(len(times))/last)
 	})
 }
 
 // checkDeparture asks the rule itself: at the start of a batch it says to take
-// this many, and at any earlier moment with a free instance it said to wait.
-func checkDeparture(t *rapid.T, one batching.Dispatch, policy batching.Policy, times, free []float64) {
+// this many, and at any earlier moment with the server free it said to wait.
+func checkDeparture(t *rapid.T, one batching.Dispatch, policy batching.Policy, times []float64, free float64) {
 	waiting := 0
 	for i := one.First; i < len(times) && times[i] <= one.Start; i++ {
 		waiting++
@@ -119,21 +120,33 @@ func checkDeparture(t *rapid.T, one batching.Dispatch, policy batching.Policy, t
 	if nobodyElse := one.First+waiting == len(times); policy.UntilFull && nobodyElse {
 		return // emptied at the end
 	}
-	if take, _ := policy.Take(waiting, oldest+1e-9); take != one.Size {
-		t.Fatalf("%+v leaves although the rule takes %d of %d waiting, the oldest for %g s", one, take, waiting, oldest)
+	if size, _ := take(policy, waiting, oldest+1e-9); size != one.Size {
+		t.Fatalf("%+v leaves although the rule takes %d of %d waiting, the oldest for %g s", one, size, waiting, oldest)
 	}
-	earliest := math.Inf(1)
-	for _, at := range free {
-		earliest = min(earliest, at)
-	}
-	if possible := max(earliest, times[one.First]); one.Start > possible+1e-9 {
+	if possible := max(free, times[one.First]); one.Start > possible+1e-9 {
 		before := 0
 		for i := one.First; i < len(times) && times[i] < one.Start; i++ {
 			before++
 		}
-		if take, again := policy.Take(before, oldest-1e-9); take > 0 || policy.WaitSeconds == 0 && !policy.UntilFull {
-			t.Fatalf("%+v could have left before: the rule took %d of %d waiting (asks again in %g s)", one, take, before, again)
+		if size, again := take(policy, before, oldest-1e-9); size > 0 || policy.WaitSeconds == 0 && !policy.UntilFull {
+			t.Fatalf("%+v could have left before: the rule took %d of %d waiting (asks again in %g s)", one, size, before, again)
 		}
+	}
+}
+
+// take is the rule by which requests are put together where they really come, as in
+// bench/edgetune/gather: how many of those that wait to take now, of which the oldest has
+// waited so long, or in how many seconds to ask again.
+func take(p batching.Policy, waiting int, oldestSeconds float64) (size int, againSeconds float64) {
+	switch {
+	case waiting >= p.MaxBatch:
+		return p.MaxBatch, 0
+	case waiting == 0 || p.UntilFull:
+		return 0, math.Inf(1)
+	case oldestSeconds >= p.WaitSeconds:
+		return waiting, 0
+	default:
+		return 0, p.WaitSeconds - oldestSeconds
 	}
 }
 
@@ -192,20 +205,17 @@ func TestSingleSamplesWaitLongerAtHigherRates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := batching.Server{Curve: curve, Instances: rapid.IntRange(1, 3).Draw(t, "instances")}
+		server := batching.Server{Curve: curve}
 		seed := rapid.Uint64().Draw(t, "seed")
 		low := rapid.Float64Range(0.1, 1).Draw(t, "low") / seconds
 		high := low * rapid.Float64Range(1, 2).Draw(t, "factor")
 		var means []float64
 		for _, rate := range []float64{low, high} {
-			result, err := batching.Simulate(server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 500, Seed: seed})
-			if err != nil {
-				t.Fatal(err)
+			result := batching.Simulate(server, batching.Single(), batching.Run{Arrivals: batching.Poisson{Rate: rate}, Requests: 500, Seed: seed})
+			if result.Mean < seconds*(1-1e-9) || result.P99 < seconds*(1-1e-9) {
+				t.Fatalf("requests are answered within %g s, inference takes %g", result.Mean, seconds)
 			}
-			if result.P50.Value < seconds*(1-1e-9) {
-				t.Fatalf("half of the requests are answered within %g s, inference takes %g", result.P50.Value, seconds)
-			}
-			means = append(means, result.Mean.Value)
+			means = append(means, result.Mean)
 		}
 		if means[1] < means[0]*(1-1e-9) {
 			t.Fatalf("the mean response time fell from %g to %g as the rate rose", means[0], means[1])
@@ -213,33 +223,30 @@ func TestSingleSamplesWaitLongerAtHigherRates(t *testing.T) {
 	})
 }
 
-// Queries in equal chunks are the periodic load under a greedy policy.
+// Queries in equal chunks are a periodic load under a greedy policy.
 func TestSplitAgreesWithTheSimulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		curve := drawnCurve(t)
 		if curve.Varies() {
 			t.Skip("exact only where times do not vary")
 		}
-		query := batching.Query{Samples: rapid.IntRange(1, 24).Draw(t, "samples"), PeriodSeconds: rapid.Float64Range(0.01, 3).Draw(t, "period")}
-		server := batching.Server{Curve: curve}
-		choice, err := batching.BestSplit(server, query, batching.Goal{Objective: batching.MeanResponse}, 1)
+		samples := rapid.IntRange(1, 24).Draw(t, "samples")
+		split, err := batching.BestSplit(curve, samples, batching.MeanResponse)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, split := range []batching.Split{choice.Single, choice.Whole, choice.Best} {
-			size, last := split.Chunks[0], len(split.Chunks)-1
-			if !split.KeepsUp || last > 0 && split.Chunks[last-1] < size { // greedy batches are full but for the last
+		single, _ := batching.BestSplit(curveOf(t, curve.At(1)), samples, batching.MeanResponse)
+		for _, one := range []batching.Split{split, single} {
+			size, last := one.Chunks[0], len(one.Chunks)-1
+			if last > 0 && one.Chunks[last-1] < size { // greedy batches are full but for the last
 				continue
 			}
-			result, err := batching.Simulate(server, batching.Greedy(size), batching.Run{Arrivals: periodic(query.PeriodSeconds, query.Samples, 20*query.Samples)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			near(t, "mean of samples", result.Mean.Value, split.Mean)
-			near(t, "p99 of samples", result.P99.Value, split.P99)
+			result := batching.Simulate(batching.Server{Curve: curve}, batching.Greedy(size), batching.Run{Arrivals: periodic(1.01*one.Last, samples, 20*samples)})
+			near(t, "mean of samples", result.Mean, one.Mean)
+			near(t, "p99 of samples", result.P99, one.P99)
 		}
-		if choice.Best.KeepsUp && choice.Single.KeepsUp && choice.Best.Mean > choice.Single.Mean*(1+1e-9) {
-			t.Fatalf("the best split %s has mean %g, single samples %g", choice.Best, choice.Best.Mean, choice.Single.Mean)
+		if split.Mean > single.Mean*(1+1e-9) {
+			t.Fatalf("the best split %v has mean %g, single samples %g", split.Chunks, split.Mean, single.Mean)
 		}
 	})
 }

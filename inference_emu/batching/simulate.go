@@ -1,16 +1,11 @@
 package batching
 
-import (
-	"math"
-
-	"github.com/tandem-tune/tandem/internal/problem"
-)
+import "math"
 
 // Run is what is simulated, and how much of it.
 type Run struct {
 	Arrivals Arrivals
-	// Requests is how many requests come, 0 for 200,000; a recording may have
-	// fewer. Of random arrivals the first tenth is simulated and not counted:
+	// Requests is how many requests come, 0 for 200,000. Of random arrivals the first tenth is simulated and not counted:
 	// a server that starts empty answers faster than later.
 	Requests int
 	// Seed determines everything that is random.
@@ -21,27 +16,13 @@ type Run struct {
 
 // Dispatch is one batch of a simulation.
 type Dispatch struct {
-	First    int     // the number of its first request, from 0 in order of arrival
-	Size     int     // how many requests it has: First, First+1, ...
-	Instance int     // which instance infers it, from 0
-	Start    float64 // seconds since the beginning
-	Finish   float64 // seconds; all its requests are answered then
+	First  int     // the number of its first request, from 0 in order of arrival
+	Size   int     // how many requests it has: First, First+1, ...
+	Start  float64 // seconds since the beginning
+	Finish float64 // seconds; all its requests are answered then
 }
 
-const (
-	defaultRequests = 200_000
-	mostRequests    = 20_000_000
-)
-
-func (r Run) check() error {
-	if r.Arrivals == nil {
-		return problem.New(problem.Invalid, "the simulation has no arrivals; give Poisson or Recorded")
-	}
-	if r.Requests < 0 || r.Requests > mostRequests {
-		return problem.WithFields("the simulation cannot run", []problem.Field{{Path: "run.requests", Message: "must be from 1 to 20000000", Value: r.Requests}})
-	}
-	return r.Arrivals.check()
-}
+const defaultRequests = 200_000
 
 func (r Run) requests() int {
 	if r.Requests == 0 {
@@ -62,17 +43,8 @@ func (r Run) uncounted(requests int) int {
 // never lost: after the last arrival the queue is emptied, and batches that
 // wait until they are full go as they are, since nobody else will come. An
 // overloaded server is no error: [Result.Overloaded] says so.
-func Simulate(server Server, policy Policy, run Run) (Result, error) {
-	if err := server.check(); err != nil {
-		return Result{}, err
-	}
-	if err := policy.check(server.Curve); err != nil {
-		return Result{}, err
-	}
-	if err := run.check(); err != nil {
-		return Result{}, err
-	}
-	return newPlay(server, run).result(policy), nil
+func Simulate(server Server, policy Policy, run Run) Result {
+	return newPlay(server, run).result(policy)
 }
 
 // play is one set of arrivals that policies are played against.
@@ -82,22 +54,20 @@ type play struct {
 	times     []float64
 	uncounted int
 	responses []float64 // of the last policy played
-	scratch   []float64
-	free      []float64 // when each instance is free
 }
 
 func newPlay(server Server, run Run) *play {
 	times := run.Arrivals.Times(run.requests(), run.Seed)
 	return &play{
 		server: server, run: run, times: times, uncounted: run.uncounted(len(times)),
-		responses: make([]float64, len(times)), free: make([]float64, server.instances()),
+		responses: make([]float64, len(times)),
 	}
 }
 
 // tally is what one policy came to.
 type tally struct {
 	batches int
-	busy    float64 // seconds, of all instances
+	busy    float64 // seconds
 	joules  float64
 	end     float64 // when the last batch was finished
 }
@@ -106,11 +76,9 @@ type tally struct {
 // next batch is all there is to decide at any time.
 func (p *play) dispatch(policy Policy) tally {
 	draw := service{curve: p.server.Curve, random: stream(p.run.Seed, serviceStream)}
-	clear(p.free)
 	var sum tally
 	for first := 0; first < len(p.times); {
-		instance := p.earliest()
-		start := max(p.free[instance], p.ready(policy, first))
+		start := max(sum.end, p.ready(policy, first))
 		last := first + 1
 		for last < len(p.times) && last-first < policy.MaxBatch && p.times[last] <= start {
 			last++
@@ -121,34 +89,23 @@ func (p *play) dispatch(policy Policy) tally {
 		for i := first; i < last; i++ {
 			p.responses[i] = finish - p.times[i]
 		}
-		p.free[instance] = finish
 		sum.batches++
 		sum.busy += seconds
-		sum.end = max(sum.end, finish)
+		sum.end = finish
 		if p.server.Curve.HasJoules() { // longer than usual is more work at the same power
 			point := p.server.Curve.At(size)
 			sum.joules += point.Joules * seconds / point.Seconds
 		}
 		if p.run.Observe != nil {
-			p.run.Observe(Dispatch{First: first, Size: size, Instance: instance, Start: start, Finish: finish})
+			p.run.Observe(Dispatch{First: first, Size: size, Start: start, Finish: finish})
 		}
 		first = last
 	}
 	return sum
 }
 
-func (p *play) earliest() int {
-	best := 0
-	for i, at := range p.free {
-		if at < p.free[best] {
-			best = i
-		}
-	}
-	return best
-}
-
-// ready is when the batch that begins with the request may go, if an instance
-// is free.
+// ready is when the batch that begins with the request may go, if the server is
+// free.
 func (p *play) ready(policy Policy, first int) float64 {
 	full := math.Inf(1)
 	if last := first + policy.MaxBatch - 1; last < len(p.times) {

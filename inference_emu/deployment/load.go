@@ -11,6 +11,9 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 )
 
+// MaxStreams is how many samples a request may have.
+const MaxStreams = 1000
+
 // Load is how requests come, if not one sample after the other.
 type Load struct {
 	// Rate is how many requests of one sample come in a second, independently of each
@@ -248,7 +251,7 @@ func (s site) serve(one station) (served, error) {
 	}
 	got := served{Batching: Batching{RatePerSecond: load.Rate, Streams: load.Streams, P99BoundSeconds: load.P99Seconds}, station: one}
 	if load.Streams > 0 {
-		return got.split(goal)
+		return got.split(goal.Objective)
 	}
 	choice, err := batching.Choose(one.server, goal, s.played())
 	if err != nil {
@@ -262,13 +265,13 @@ func (s site) serve(one station) (served, error) {
 		got.rank, got.value = 2, -result.SustainsPerSecond
 		return got.with(), nil
 	case !choice.MeetsBound:
-		got.rank, got.value = 1, result.P99.Value
+		got.rank, got.value = 1, result.P99
 	case goal.Objective == batching.Joules:
 		got.value = result.JoulesPerSample
 	default:
-		got.value = result.Mean.Value
+		got.value = result.Mean
 	}
-	got.MeanSeconds, got.P99Seconds, got.JoulesPerSample = result.Mean.Value, result.P99.Value, result.JoulesPerSample
+	got.MeanSeconds, got.P99Seconds, got.JoulesPerSample = result.Mean, result.P99, result.JoulesPerSample
 	return got.with(), nil
 }
 
@@ -278,20 +281,17 @@ func (s site) played() batching.Run {
 }
 
 // split puts the samples of each request into batches.
-func (got served) split(goal batching.Goal) (served, error) {
-	server := got.station.server
-	if server.IdleWatts = 0; goal.Objective != batching.Joules {
-		goal.Objective = batching.P99 // until the last sample is answered
+func (got served) split(objective batching.Objective) (served, error) {
+	if objective != batching.Joules {
+		objective = batching.P99 // until the last sample is answered
 	}
-	const never = 1e9 // seconds: the next request comes when this one is answered
-	choice, err := batching.BestSplit(server, batching.Query{Samples: got.Streams, PeriodSeconds: never}, goal, 1)
+	best, err := batching.BestSplit(got.station.server.Curve, got.Streams, objective)
 	if err != nil {
 		return got, err
 	}
-	best := choice.Best
 	got.MaxBatch, got.MeanSeconds, got.P99Seconds, got.JoulesPerSample = best.Chunks[0], best.Last, best.P99, best.JoulesPerSample
 	got.Utilization, got.SustainsPerSecond = 1, float64(got.Streams)/best.Last
-	if got.value = best.Last; goal.Objective == batching.Joules {
+	if got.value = best.Last; objective == batching.Joules {
 		got.value = best.JoulesPerSample
 	}
 	return got.with(), nil
@@ -316,6 +316,6 @@ func (s site) keepsTo(best served) bool {
 		return false
 	}
 	server.Curve = curve
-	result, err := batching.Simulate(server, batching.Policy{MaxBatch: best.MaxBatch, WaitSeconds: best.WaitSeconds}, s.played())
-	return err == nil && !result.Overloaded && result.P99.Value <= best.P99BoundSeconds
+	result := batching.Simulate(server, batching.Policy{MaxBatch: best.MaxBatch, WaitSeconds: best.WaitSeconds}, s.played())
+	return !result.Overloaded && result.P99 <= best.P99BoundSeconds
 }

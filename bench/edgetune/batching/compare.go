@@ -80,11 +80,8 @@ func (p plan) compareAt(out io.Writer, c contest, policies []batching.Policy) er
 				return err
 			}
 			means[i] = append(means[i], mean)
-			result, err := batching.Simulate(c.server, policies[i], batching.Run{Arrivals: batching.Recorded{Seconds: times}, Seed: p.seed})
-			if err != nil {
-				return err
-			}
-			predicted[i] += result.Mean.Value / float64(p.repetitions)
+			result := batching.Simulate(c.server, policies[i], batching.Run{Arrivals: recorded(times), Seed: p.seed})
+			predicted[i] += result.Mean / float64(p.repetitions)
 		}
 	}
 	return printContest(out, policies, means, predicted)

@@ -47,7 +47,7 @@ func (p programs) calibrated() (calibration string, curve batching.Curve, err er
 	if err != nil {
 		return "", curve, err
 	}
-	if curve, err = batching.ParseCurve(ran); err != nil {
+	if curve, err = curveOf(ran); err != nil {
 		return "", curve, err
 	}
 	runs := filepath.Join(p.folder, "runs.json")
@@ -105,4 +105,15 @@ func (p programs) compare(out io.Writer) error {
 			found[0].Configuration.Cores, strings.SplitN(found[0].Method, ":", 2)[0], 1e3*load.P99Seconds, tails[len(tails)/2], tails[0], tails[len(tails)-1])
 	}
 	return w.Flush()
+}
+
+// curveOf is the curve that "tandem edge run --json" prints.
+func curveOf(ran []byte) (batching.Curve, error) {
+	var measured struct {
+		Curve []batching.Point `json:"curve"`
+	}
+	if err := json.Unmarshal(ran, &measured); err != nil {
+		return batching.Curve{}, err
+	}
+	return batching.NewCurve(measured.Curve)
 }

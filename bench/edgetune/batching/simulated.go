@@ -57,7 +57,7 @@ func simulated(out io.Writer, requests int, seed uint64) error {
 }
 
 // bursts are arrivals of which four times as many come in bursts as between them.
-func bursts(rate float64, requests int, seed uint64) batching.Recorded {
+func bursts(rate float64, requests int, seed uint64) recorded {
 	const calmSeconds, burstSeconds, factor = 4.5, 0.5, 4
 	random := rand.New(rand.NewPCG(seed, 5))
 	calm := rate * (calmSeconds + burstSeconds) / (calmSeconds + factor*burstSeconds)
@@ -72,7 +72,25 @@ func bursts(rate float64, requests int, seed uint64) batching.Recorded {
 		}
 		clock = end
 	}
-	return batching.Recorded{Seconds: times}
+	return times
+}
+
+// recorded is requests that came once, at these seconds.
+type recorded []float64
+
+// PerSecond is the gaps between the requests by the time from first to last.
+func (r recorded) PerSecond() float64 { return float64(len(r)-1) / (r[len(r)-1] - r[0]) }
+
+// Times are the recorded ones, at most so many, whatever the seed.
+func (r recorded) Times(requests int, _ uint64) []float64 { return r[:min(requests, len(r))] }
+
+// against are policies against the arrivals that the result of a choice is of.
+func against(server batching.Server, policies []batching.Policy, run batching.Run) (results []batching.Result) {
+	run.Seed = ^run.Seed
+	for _, policy := range policies {
+		results = append(results, batching.Simulate(server, policy, run))
+	}
+	return results
 }
 
 // all are policies of many sizes, with and without waiting.
@@ -96,24 +114,17 @@ func simulatedAt(w io.Writer, server batching.Server, run batching.Run) error {
 	for size := 2; size <= server.Curve.Largest(); size++ {
 		policies = append(policies, batching.Fixed(size))
 	}
-	results, err := batching.Compare(server, policies, run)
-	if err != nil {
-		return err
-	}
+	results := against(server, policies, run)
 	shown := func(result batching.Result) string {
 		if result.Overloaded {
 			return "overloaded"
 		}
-		return fmt.Sprintf("%.3f ms", result.Mean.Value*1000)
+		return fmt.Sprintf("%.3f ms", result.Mean*1000)
 	}
 	best := least(results[2:])
-	others, err := batching.Compare(server, append(all(server.Curve), choice.Result.Policy), run)
-	if err != nil {
-		return err
-	}
-	any := least(others)
-	_, err = fmt.Fprintf(w, "%.0f/s\t%s\t%s ± %.3f\t%.3f ms\t%s\t%s\t%s (%d)\t%s, %s\n", run.Arrivals.PerSecond(), choice.Result.Policy, shown(choice.Result), choice.Result.Mean.HalfWidth*1000,
-		choice.Result.P99.Value*1000, shown(results[0]), shown(results[1]), shown(best), best.Policy.MaxBatch, shown(any), any.Policy)
+	any := least(against(server, append(all(server.Curve), choice.Result.Policy), run))
+	_, err = fmt.Fprintf(w, "%.0f/s\t%s\t%s ± %.3f\t%.3f ms\t%s\t%s\t%s (%d)\t%s, %s\n", run.Arrivals.PerSecond(), choice.Result.Policy, shown(choice.Result), choice.Result.HalfWidth*1000,
+		choice.Result.P99*1000, shown(results[0]), shown(results[1]), shown(best), best.Policy.MaxBatch, shown(any), any.Policy)
 	return err
 }
 
@@ -121,7 +132,7 @@ func simulatedAt(w io.Writer, server batching.Server, run batching.Run) error {
 func least(results []batching.Result) batching.Result {
 	var best batching.Result
 	for _, result := range results {
-		if !result.Overloaded && (best.Policy.MaxBatch == 0 || result.Mean.Value < best.Mean.Value) {
+		if !result.Overloaded && (best.Policy.MaxBatch == 0 || result.Mean < best.Mean) {
 			best = result
 		}
 	}

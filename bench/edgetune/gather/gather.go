@@ -157,7 +157,7 @@ func (g *Gatherer[Request]) next() (batch []*waiter[Request], again time.Duratio
 	if len(g.waiting) > 0 {
 		oldest = time.Since(g.waiting[0].came).Seconds()
 	}
-	take, seconds := g.settings.Policy.Take(len(g.waiting), oldest)
+	take, seconds := take(g.settings.Policy, len(g.waiting), oldest)
 	if take == 0 && g.closed {
 		take = len(g.waiting)
 		if take == 0 {
@@ -176,6 +176,22 @@ func (g *Gatherer[Request]) next() (batch []*waiter[Request], again time.Duratio
 		g.notify() // perhaps there is a batch for another instance
 	}
 	return batch, 0, false
+}
+
+// take decides for a free instance: how many of the waiting requests to take now, of which
+// the oldest has waited so long, or, when that is 0, in how many seconds to ask again
+// unless another request comes (infinite if only that can change anything).
+func take(p batching.Policy, waiting int, oldestSeconds float64) (size int, againSeconds float64) {
+	switch {
+	case waiting >= p.MaxBatch:
+		return p.MaxBatch, 0
+	case waiting == 0 || p.UntilFull:
+		return 0, math.Inf(1)
+	case oldestSeconds >= p.WaitSeconds:
+		return waiting, 0
+	default:
+		return 0, p.WaitSeconds - oldestSeconds
+	}
 }
 
 func (g *Gatherer[Request]) run(batch []*waiter[Request]) {

@@ -65,6 +65,13 @@ func served(t *testing.T, settings gather.Settings, runner *sleeper, times []flo
 	return responses
 }
 
+// recorded is requests that came once, at these seconds.
+type recorded []float64
+
+func (r recorded) PerSecond() float64 { return float64(len(r)-1) / (r[len(r)-1] - r[0]) }
+
+func (r recorded) Times(requests int, _ uint64) []float64 { return r[:min(requests, len(r))] }
+
 func tenMilliseconds(int) float64 { return 0.010 }
 
 func TestBatchesLeaveByThePolicy(t *testing.T) {
@@ -115,18 +122,15 @@ func TestItDoesWhatTheSimulationDoes(t *testing.T) {
 	for _, policy := range []batching.Policy{batching.Greedy(8), batching.Greedy(3), {MaxBatch: 8, WaitSeconds: 0.007}, batching.Fixed(5)} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				want, err := batching.Simulate(batching.Server{Curve: curve}, policy, batching.Run{Arrivals: batching.Recorded{Seconds: times}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := batching.Simulate(batching.Server{Curve: curve}, policy, batching.Run{Arrivals: recorded(times)})
 				runner := &sleeper{seconds: func(batch int) float64 { return curve.At(batch).Seconds }}
 				responses := served(t, gather.Settings{Policy: policy}, runner, times)
 				sum := 0.0
 				for _, seconds := range responses {
 					sum += seconds
 				}
-				if mean := sum / float64(len(responses)); math.Abs(mean-want.Mean.Value) > 1e-6 {
-					t.Errorf("mean response %g s, simulated %g s", mean, want.Mean.Value)
+				if mean := sum / float64(len(responses)); math.Abs(mean-want.Mean) > 1e-6 {
+					t.Errorf("mean response %g s, simulated %g s", mean, want.Mean)
 				}
 				if got := float64(len(times)) / float64(len(runner.batches)); math.Abs(got-want.MeanBatch) > 1e-9 {
 					t.Errorf("mean batch %g, simulated %g", got, want.MeanBatch)

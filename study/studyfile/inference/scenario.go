@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
@@ -13,10 +14,9 @@ import (
 const (
 	// collected is the largest batch of a scenario that puts samples together, if
 	// batch_size does not say.
-	collected  = 32
-	maxRate    = 1e6
-	maxP99MS   = 1e6
-	maxStreams = 1000
+	collected = 32
+	maxRate   = 1e6
+	maxP99MS  = 1e6
 )
 
 // readScenario reads how requests come: single is what is without it, and batch is
@@ -54,7 +54,7 @@ func readScenario(s tree.Section, result *definition.Inference) {
 	if streams, ok := known.Part("multi-stream", "streams"); ok {
 		load := &definition.MultiStreamScenario{}
 		streams.Need("streams", "how many samples a request has, such as 8")
-		streams.Whole("streams", 1, maxStreams, &load.Streams)
+		streams.Whole("streams", 1, deployment.MaxStreams, &load.Streams)
 		result.Scenario.MultiStream = load
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +34,7 @@ type deployFlags struct {
 	dimensions   map[string]string
 	rate         string
 	p99          time.Duration
+	streams      int
 	program      bool
 	json         bool
 }
@@ -76,6 +79,7 @@ no device keeps to the constraints, the exit code is 1.`,
 	set.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that the file leaves open, as `name=size`")
 	set.StringVar(&flags.rate, "rate", "", "requests of one sample that come in a second, independently, such as 20/s; with --p99")
 	set.DurationVar(&flags.p99, "p99", 0, "what the 99th percentile of waiting and inference may be, such as 500ms")
+	set.IntVar(&flags.streams, "streams", 0, "samples of a request, where requests come one after the other")
 	set.BoolVar(&flags.program, "program", false, "print the program that runs the model so, for one device")
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	return command
@@ -141,6 +145,12 @@ func (f *deployFlags) settings() (deployment.Settings, error) {
 		return s, term.Misuse("--objective %q: it is latency, throughput or energy", f.objective)
 	}
 	s.Objective = metric
+	if f.streams < 0 || f.streams > deployment.MaxStreams || f.streams > 0 && (f.rate != "" || f.p99 != 0 || metric == tuning.Throughput) {
+		return s, term.Misuse("--streams %d: give 1 to %d samples without --rate and --p99, for latency or energy", f.streams, deployment.MaxStreams)
+	}
+	if f.streams > 0 {
+		s.Load = &deployment.Load{Streams: f.streams}
+	}
 	if f.rate != "" || f.p99 != 0 {
 		rate, err := ratePerSecond(f.rate)
 		if err != nil || f.p99 <= 0 || metric == tuning.Throughput {
@@ -156,6 +166,15 @@ func (f *deployFlags) settings() (deployment.Settings, error) {
 		s.Constraints = append(s.Constraints, constraint)
 	}
 	return s, nil
+}
+
+// ratePerSecond reads requests a second, such as 200/s.
+func ratePerSecond(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), "/s"), 64)
+	if err != nil || !(rate > 0) || math.IsInf(rate, 0) {
+		return 0, errors.New("it is not a number above 0, such as 200/s")
+	}
+	return rate, nil
 }
 
 // targets are the devices to deploy on.

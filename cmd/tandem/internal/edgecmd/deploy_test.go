@@ -150,8 +150,22 @@ func TestTheProgramMeasuresAtTheGivenSizes(t *testing.T) {
 	}
 }
 
+// Requests of several samples are put together in batches, which the answer names.
+func TestDeployForRequestsOfSeveralSamples(t *testing.T) {
+	out, err := said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--batch-high", "32", "--streams", "8", "--json")
+	var found []deployment.Deployment
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &found)
+	}
+	if err != nil || len(found) != 1 || found[0].Batching == nil || found[0].Batching.Streams != 8 || found[0].Configuration.BatchSize != found[0].Batching.MaxBatch {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
 func TestDeployNamesWhatIsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
+		"give 1 to 1000 samples without":      {"deploy", lenetModel, "--streams", "8", "--rate", "1/s"},
+		"a load is both, such as":             {"deploy", lenetModel, "--rate", "fast", "--p99", "50ms"},
 		"or raspberry-pi-4?":                  {"deploy", lenetModel, "--device", "raspberry-pi-5"},
 		"latency, throughput or energy":       {"deploy", lenetModel, "--objective", "speed"},
 		"batches are from 1 to 100":           {"deploy", lenetModel, "--batch-high", "101"},

@@ -72,7 +72,7 @@ Inputs are made up from what the model declares.`,
 	set.Float64Var(&flags.job.WattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
 	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
 	AddMeterFlag(command, &flags.meter)
-	set.BoolVar(&flags.json, "json", false, "print JSON for scripts; its field curve is what \"tandem edge batch --curve\" reads")
+	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	return command
 }
 

@@ -77,13 +77,6 @@ func TestEdgeRunAsJSON(t *testing.T) {
 	if strings.Count(stderr.String(), " a run\n") != 4 {
 		t.Errorf("progress: %s", &stderr)
 	}
-	path := filepath.Join(t.TempDir(), "curve.json")
-	if err := os.WriteFile(path, stdout.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code := execute(t, []string{"edge", "batch", "--curve", path, "--rate", "10/s", "--requests", "2000"}, &stdout, &stderr); code != term.ExitOK {
-		t.Errorf("its curve is refused: %s", &stderr)
-	}
 }
 
 func TestEdgeRunAsTable(t *testing.T) {
