@@ -1,7 +1,5 @@
 package batching
 
-import "fmt"
-
 // Policy says when waiting requests become a batch: as soon as the server is free and either MaxBatch requests wait or the oldest has waited WaitSeconds.
 // A batch takes all that wait, oldest first, but at most MaxBatch.
 type Policy struct {
@@ -23,20 +21,6 @@ func Greedy(most int) Policy { return Policy{MaxBatch: most} }
 
 // Fixed is the policy of batches that are always of the same size.
 func Fixed(size int) Policy { return Policy{MaxBatch: size, UntilFull: size > 1} }
-
-// String names the policy.
-func (p Policy) String() string {
-	switch {
-	case p.MaxBatch == 1:
-		return "single"
-	case p.UntilFull:
-		return fmt.Sprintf("fixed batches of %d", p.MaxBatch)
-	case p.WaitSeconds == 0:
-		return fmt.Sprintf("greedy, at most %d", p.MaxBatch)
-	default:
-		return fmt.Sprintf("at most %d, wait %.3g ms", p.MaxBatch, p.WaitSeconds*1000)
-	}
-}
 
 // Server is what serves the requests.
 type Server struct {

@@ -45,7 +45,7 @@ func TestComparisonMeasuresWhatItSimulates(t *testing.T) {
 			}
 			want := batching.Simulate(batching.Server{Curve: curve}, policy, batching.Run{Arrivals: recorded(times)})
 			if math.Abs(got-want.Mean) > 0.002*got {
-				t.Errorf("%s: mean response %g s, simulated %g s", policy, got, want.Mean)
+				t.Errorf("%s: mean response %g s, simulated %g s", named(policy), got, want.Mean)
 			}
 		}
 	})

@@ -25,7 +25,7 @@ func compare(out io.Writer, with runner, p plan) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n%.1f requests/s, %.0f%% of the capacity. Chosen: %s\n", rate, share*100, choice.Result.Policy)
+		fmt.Fprintf(out, "\n%.1f requests/s, %.0f%% of the capacity. Chosen: %s\n", rate, share*100, named(choice.Result.Policy))
 		policies := contestants(server, choice.Result.Policy, p.sizes)
 		if err := p.compareAt(out, contest{with: with, server: server, rate: rate, seed: p.seed + uint64(i)<<32}, policies); err != nil {
 			return err
@@ -92,7 +92,7 @@ func printContest(out io.Writer, policies []batching.Policy, means [][]float64, 
 	fmt.Fprintln(w, "POLICY\tMEAN RESPONSE\tSIMULATED\tAGAINST THE CHOICE (95%)")
 	for i, policy := range policies {
 		if len(means[i]) == 0 {
-			fmt.Fprintf(w, "%s\toverloaded, not run\t-\t-\n", policy)
+			fmt.Fprintf(w, "%s\toverloaded, not run\t-\t-\n", named(policy))
 			continue
 		}
 		mean, _ := meanAndDeviation(means[i])
@@ -101,7 +101,7 @@ func printContest(out io.Writer, policies []batching.Policy, means [][]float64, 
 			center, half := relative(means[i], means[0])
 			against = fmt.Sprintf("%+.1f%% (%+.1f to %+.1f)", center*100, (center-half)*100, (center+half)*100)
 		}
-		fmt.Fprintf(w, "%s\t%.3f ms\t%.3f ms\t%s\n", policy, mean*1000, predicted[i]*1000, against)
+		fmt.Fprintf(w, "%s\t%.3f ms\t%.3f ms\t%s\n", named(policy), mean*1000, predicted[i]*1000, against)
 	}
 	return w.Flush()
 }

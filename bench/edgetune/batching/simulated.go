@@ -93,6 +93,20 @@ func against(server batching.Server, policies []batching.Policy, run batching.Ru
 	return results
 }
 
+// named is the policy in words.
+func named(p batching.Policy) string {
+	switch {
+	case p.MaxBatch == 1:
+		return "single"
+	case p.UntilFull:
+		return fmt.Sprintf("fixed batches of %d", p.MaxBatch)
+	case p.WaitSeconds == 0:
+		return fmt.Sprintf("greedy, at most %d", p.MaxBatch)
+	default:
+		return fmt.Sprintf("at most %d, wait %.3g ms", p.MaxBatch, p.WaitSeconds*1000)
+	}
+}
+
 // all are policies of many sizes, with and without waiting.
 func all(curve batching.Curve) []batching.Policy {
 	policies := []batching.Policy{batching.Single()}
@@ -123,8 +137,8 @@ func simulatedAt(w io.Writer, server batching.Server, run batching.Run) error {
 	}
 	best := least(results[2:])
 	any := least(against(server, append(all(server.Curve), choice.Result.Policy), run))
-	_, err = fmt.Fprintf(w, "%.0f/s\t%s\t%s ± %.3f\t%.3f ms\t%s\t%s\t%s (%d)\t%s, %s\n", run.Arrivals.PerSecond(), choice.Result.Policy, shown(choice.Result), choice.Result.HalfWidth*1000,
-		choice.Result.P99*1000, shown(results[0]), shown(results[1]), shown(best), best.Policy.MaxBatch, shown(any), any.Policy)
+	_, err = fmt.Fprintf(w, "%.0f/s\t%s\t%s ± %.3f\t%.3f ms\t%s\t%s\t%s (%d)\t%s, %s\n", run.Arrivals.PerSecond(), named(choice.Result.Policy), shown(choice.Result), choice.Result.HalfWidth*1000,
+		choice.Result.P99*1000, shown(results[0]), shown(results[1]), shown(best), best.Policy.MaxBatch, shown(any), named(any.Policy))
 	return err
 }
 

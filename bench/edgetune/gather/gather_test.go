@@ -120,7 +120,7 @@ func TestItDoesWhatTheSimulationDoes(t *testing.T) {
 		times[i] = math.Round(times[i]*1e6) / 1e6
 	}
 	for _, policy := range []batching.Policy{batching.Greedy(8), batching.Greedy(3), {MaxBatch: 8, WaitSeconds: 0.007}, batching.Fixed(5)} {
-		t.Run(policy.String(), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%+v", policy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				want := batching.Simulate(batching.Server{Curve: curve}, policy, batching.Run{Arrivals: recorded(times)})
 				runner := &sleeper{seconds: func(batch int) float64 { return curve.At(batch).Seconds }}
