@@ -186,7 +186,7 @@ func (s *siege) start(who string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(process.Kill)
+	endsWith(s.t, process)
 	s.mutex.Lock()
 	s.processes[who] = process
 	s.mutex.Unlock()

@@ -186,7 +186,7 @@ func (k *keeper) run(t *testing.T, one guest) *launch.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(worker.Kill)
+	endsWith(t, worker)
 	return worker
 }
 

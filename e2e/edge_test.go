@@ -200,7 +200,7 @@ func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(agent.Kill)
+		endsWith(t, agent)
 		return agent
 	}
 	seen := func() []emu.Board { return read[emu.Boards](t, here.must("edge", "boards", "--json")).Boards }
@@ -253,7 +253,7 @@ func TestABoardsJoulesAreItsMeters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(agent.Kill)
+		endsWith(t, agent)
 	}
 	until(t, "two boards", func() bool { return len(read[emu.Boards](t, here.must("edge", "boards", "--json")).Boards) == 2 })
 	s := newDeployedStudy(t, "joules", "../inference_emu/emulator/testdata/cnn.onnx", "board/metered, board/plain")

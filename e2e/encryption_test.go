@@ -271,7 +271,7 @@ func TestAKilledWorkerLeavesNothingInTheClear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(killed.Kill)
+	endsWith(t, killed)
 	at.must("study", "create", s.file)
 	until(t, "the worker's end", killed.Ended)
 	if _, err := os.Stat(fired + "." + string(failpoint.AgentPacked)); err != nil {
@@ -290,7 +290,7 @@ func TestAKilledWorkerLeavesNothingInTheClear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(next.Kill)
+	endsWith(t, next)
 	found := read[result](t, at.must("study", "watch", s.name, "--json"))
 	kept, restored := s.entries("kept"), s.entries("restored")
 	// The script may have been answered that its third checkpoint is packed, before the kill.

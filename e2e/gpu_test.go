@@ -76,7 +76,7 @@ func TestTrialsShareGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(worker.Kill)
+	endsWith(t, worker)
 	at.must("study", "create", filepath.Join(place, "study.yaml"))
 	runs := func() []protocol.PoolRun {
 		var list []protocol.PoolRun

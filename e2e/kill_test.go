@@ -40,6 +40,8 @@ func newSiteIn(t testing.TB, within []string, args ...string) *site {
 	t.Cleanup(func() {
 		if err := s.server.Stop(); err != nil {
 			t.Errorf("the server did not end cleanly: %v\n%s", err, s.server.Output())
+		} else if said := s.server.Output(); t.Failed() {
+			t.Logf("the server ended with\n%s", said[max(0, len(said)-2000):])
 		}
 	})
 	return s
@@ -88,8 +90,19 @@ func (s *site) workerBy(by []string, args ...string) *launch.Process {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(worker.Kill)
+	endsWith(s.t, worker)
 	return worker
+}
+
+// endsWith kills the process when the test ends. If that failed, what the process said last
+// tells why.
+func endsWith(t testing.TB, process *launch.Process) {
+	t.Cleanup(func() {
+		process.Kill()
+		if said := process.Output(); t.Failed() && said != "" {
+			t.Logf("a process ended with\n%s", said[max(0, len(said)-2000):])
+		}
+	})
 }
 
 func (s *site) books(name string) export {

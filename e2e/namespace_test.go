@@ -137,7 +137,7 @@ func (p twoPlaces) start(place string, environment []string, args ...string) *la
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(process.Kill)
+	endsWith(p.t, process)
 	return process
 }
 
