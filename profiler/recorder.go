@@ -194,14 +194,6 @@ func (r *Recorder) Lap() Profile {
 	return p
 }
 
-// Whole returns what happened since the start.
-func (r *Recorder) Whole() Profile {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.sample(true)
-	return r.whole.profile(r.events, r.counters.Level(), r.absent())
-}
-
 // CPUSeconds is the CPU time that the tree was seen to use, in seconds. It does
 // not fall.
 func (r *Recorder) CPUSeconds() float64 {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/bench/launched"
 	"github.com/tandem-tune/tandem/profiler/perf"
 )
 
@@ -128,19 +128,19 @@ func watched(command *exec.Cmd) (got run, epochs int, err error) {
 	command.Stdout = in
 	events, before := perf.Events(), own()
 	started := time.Now()
-	launched, err := profiler.Launch(command, events, 0)
+	running, err := launched.Command(command, events, 0)
 	if err != nil {
 		return run{}, 0, err
 	}
 	in.Close() //nolint:errcheck // the command has its own
 	done := follow(out, func() {
-		launched.Recorder.Lap()
+		running.Recorder.Lap()
 		epochs++
 	})
-	err = launched.Wait()
+	err = running.Wait()
 	got = run{Seconds: time.Since(started).Seconds(), Watching: own() - before}
 	<-done
-	p := launched.Recorder.Whole()
+	p := running.Recorder.Lap()
 	got.Events, got.Level = len(p.Events), string(p.Level)
 	return got, epochs, err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/launched"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/study/space"
@@ -113,7 +114,7 @@ func (r *run) follow(command *exec.Cmd) error {
 	}
 	defer out.Close()
 	command.Stdout, command.Stderr = in, os.Stderr
-	launched, err := profiler.Launch(command, perf.Events(), profiler.DefaultInterval)
+	running, err := launched.Command(command, perf.Events(), profiler.DefaultInterval)
 	in.Close() //nolint:errcheck // the command has its own
 	if err != nil {
 		return err
@@ -127,13 +128,13 @@ func (r *run) follow(command *exec.Cmd) error {
 		if err := json.Unmarshal(lines.Bytes(), &said); err != nil {
 			return fmt.Errorf("%q: %w", lines.Text(), err)
 		}
-		lap := launched.Recorder.Lap()
+		lap := running.Recorder.Lap()
 		if said.Epoch > 1 {
 			configuration := system.Configuration{system.CPUThreads: space.Int(said.Threads), system.Cores: space.Int(said.Cores)}
 			r.Epochs = append(r.Epochs, epoch{configuration, compact(lap)})
 		}
 	}
-	return launched.Wait()
+	return running.Wait()
 }
 
 // compact is what a report has of a profile, without the machine's metrics and

@@ -62,8 +62,7 @@ Or with several machines:  tandem serve                        (on the server)
                            tandem study create study.yaml --watch
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
-3 the study ended without a measured trial, 4 no server answered, 130 interrupted;
-"tandem profile" has the code of the command it ran.`,
+3 the study ended without a measured trial, 4 no server answered, 130 interrupted.`,
 		Version: term.Version(),
 	})
 	root.AddCommand(

@@ -2,7 +2,6 @@ package perf
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"golang.org/x/sys/unix"
@@ -109,29 +108,3 @@ func Events() []Event { return EventsOf(proc.NewHost("")) }
 
 // EventsOf are those of a machine.
 func EventsOf(h proc.Host) []Event { return append(knownEvents(), pmuEvents(h)...) }
-
-// SelectEvents are the events of this machine with one of the names; a name may
-// also be a kind ("software") or begin one with a trailing * ("L1-*"). Names of
-// nothing are returned as unknown.
-func SelectEvents(names []string) (selected []Event, unknown []string) {
-	return selectEvents(Events(), names)
-}
-
-func selectEvents(all []Event, names []string) (selected []Event, unknown []string) {
-	for _, name := range names {
-		prefix, open := strings.CutSuffix(name, "*")
-		fits := func(e Event) bool {
-			return e.Name == name || string(e.Kind) == name || open && strings.HasPrefix(e.Name, prefix)
-		}
-		if !slices.ContainsFunc(all, fits) {
-			unknown = append(unknown, name)
-			continue
-		}
-		for _, event := range all {
-			if fits(event) && !slices.Contains(selected, event) {
-				selected = append(selected, event)
-			}
-		}
-	}
-	return selected, unknown
-}

@@ -215,11 +215,8 @@ func (a *Agent) work(ctx context.Context, fail context.CancelCauseFunc) {
 
 // counted are the events that are counted of trials.
 func (o Options) counted() []perf.Event {
-	switch {
-	case o.NoProfile:
+	if o.NoProfile {
 		return nil
-	case o.Events != nil:
-		return o.Events
 	}
 	return perf.Events()
 }

@@ -166,24 +166,6 @@ func TestSecondsOfAScriptThatDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestOnlyTheChosenEventsAreCounted(t *testing.T) {
-	events, _ := perf.SelectEvents([]string{"task-clock", "page-faults"})
-	s := newServer()
-	one := s.add([]string{"/bin/sh", "-c", `echo '{"epoch": 1, "accuracy": 1}'; sleep 0.1`}, nil, 1)
-	work(t, s, agent.Options{Events: events})
-	s.await(t, "the trial is finished", func() bool { return len(one.finishes) == 1 })
-	for _, report := range one.reports {
-		for name := range report.Profile.Events {
-			if name != "task-clock" && name != "page-faults" {
-				t.Errorf("%s is counted", name)
-			}
-		}
-		if report.Profile.Level != string(perf.HostLevel) && len(report.Profile.Events) != 2 {
-			t.Errorf("only %v are counted", report.Profile.Events)
-		}
-	}
-}
-
 func TestResumeOnAnotherWorker(t *testing.T) {
 	s, place := newServer(), t.TempDir()
 	trial := s.add(script(t), as("train", place), 1, 3)

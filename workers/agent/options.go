@@ -11,7 +11,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/profiler"
-	"github.com/tandem-tune/tandem/profiler/perf"
 	"github.com/tandem-tune/tandem/profiler/proc"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
@@ -88,8 +87,6 @@ type Options struct {
 	ProbesFile string
 	// NoProfile leaves profiles out of the reports.
 	NoProfile bool
-	// Events are what is counted for them; all of the machine when nil.
-	Events []perf.Event
 	// Sprint is what trials whose studies want that may take more than usual.
 	Sprint knob.Budget
 	// Models looks at the models that scripts save; nil: nobody does.

@@ -31,7 +31,7 @@ func (f *profileFlags) attach(ctx context.Context, commands io.Reader, out io.Wr
 	if f.interval < shortestInterval {
 		return term.Misuse("--interval must be at least %v, or the looking would be what is measured", shortestInterval)
 	}
-	counters := perf.Attach(f.pid, f.events.chosen())
+	counters := perf.Attach(f.pid, perf.Events())
 	said := attached{Level: counters.Level()}
 	if missing := counters.Missing(); said.Level == perf.HostLevel && len(missing) > 0 {
 		said.Missing = missing[0].Reason

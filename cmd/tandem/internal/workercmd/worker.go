@@ -18,7 +18,6 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -56,7 +55,6 @@ type Options struct {
 	noProfile        bool
 	noModels         bool
 	library          string
-	events           profilecmd.EventList
 	// Sandbox is how commands are held.
 	Sandbox     SandboxMode
 	read, write []string
@@ -254,7 +252,6 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
 	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
 	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
-	profilecmd.AddEventsFlag(command, &options.events)
 	options.Sandbox = SandboxMode(sandbox.Auto)
 	flags.Var(&options.Sandbox, "sandbox", "how commands are held: auto (all layers there are), strict (none runs unless all layers are there, and without a network), off")
 	flags.StringSliceVar(&options.read, "allow-read", nil, "file or folder that commands may read, beside the study's folder (repeatable)")
@@ -301,7 +298,7 @@ func (o Options) Agent(ctx context.Context, client *rest.Client, logger *slog.Lo
 	}
 	made := agent.Options{
 		Server: client, Name: o.Name, Labels: o.labels, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
-		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Events: o.events, Logger: logger,
+		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Logger: logger,
 		Policy: process.Policy{Commands: o.commands, Directories: o.directories, Datasets: o.datasets}, Secrets: secrets, Keys: keys,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
 	}
