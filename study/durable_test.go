@@ -301,6 +301,35 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	}
 }
 
+// The pool shows no trial as running before its lease is durable.
+func TestThePoolShowsDurableLeases(t *testing.T) {
+	looked := 0
+	play(t, func(d *durability) {
+		d.register("one")
+		d.made()
+		d.store.at, _ = d.store.made()
+		d.store.at++
+		running := func() int {
+			found, err := d.service.Pool(d.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(found.Machines[0].Running)
+		}
+		d.store.watch(func() {
+			if looked++; running() > 0 {
+				t.Error("it is shown before")
+			}
+		})
+		if reply, err := d.service.Lease(d.ctx, protocol.LeaseRequest{Worker: "one"}); err != nil || reply.Lease == nil || running() != 1 {
+			t.Errorf("it is not shown after: %+v, %v", reply, err)
+		}
+	}, 0, false)
+	if looked != 1 {
+		t.Errorf("looked %d times", looked)
+	}
+}
+
 // made makes a study from the default file with lines replaced.
 func (d *durability) made(replace ...string) (view protocol.StudyView) {
 	d.t.Helper()

@@ -44,7 +44,7 @@ func New(of Options) *Views { return &Views{of} }
 // on them, have ready, predict and moved.
 func (s *Views) Pool(ctx context.Context) (protocol.Pool, error) {
 	caller := access.CallerOf(ctx)
-	machines := s.poolMachines()
+	machines, leased := s.poolMachines()
 	var types []string
 	for _, one := range machines {
 		if one.Alive && !slices.Contains(types, one.Type) {
@@ -61,7 +61,7 @@ func (s *Views) Pool(ctx context.Context) (protocol.Pool, error) {
 			return protocol.Pool{}, err
 		}
 		if caller.Sees(r.ID, r.Owner) {
-			s.lookIn(ctx, r, known, &answer, running)
+			s.lookIn(ctx, r, known, &answer, leases{leased, running})
 		}
 	}
 	for i, one := range answer.Machines {
@@ -87,9 +87,17 @@ func (s *Views) runsUnseen(worker string, caller access.Caller) bool {
 	return slices.ContainsFunc(held, func(one pool.Lease) bool { return !s.of.Sessions.SeenBy(caller, one.Study) })
 }
 
-// poolMachines are the workers, without what they run.
-func (s *Views) poolMachines() []protocol.PoolMachine {
-	machines, all := []protocol.PoolMachine{}, s.of.Allocator.Snapshot()
+// leases are the trials that have one, and what is shown of them, by worker. A trial gets
+// its lease once that is durable, so none is shown before.
+type leases struct {
+	has     map[trial.ID]bool
+	running map[string][]protocol.PoolRun
+}
+
+// poolMachines are the workers, without what they run, and the trials that are leased.
+func (s *Views) poolMachines() (machines []protocol.PoolMachine, leased map[trial.ID]bool) {
+	machines, leased = []protocol.PoolMachine{}, map[trial.ID]bool{}
+	all := s.of.Allocator.Snapshot()
 	for _, worker := range all.Workers {
 		registration := worker.Registration
 		one := protocol.PoolMachine{
@@ -98,21 +106,24 @@ func (s *Views) poolMachines() []protocol.PoolMachine {
 			Reserved: pool.ReservedFor(all.Rules.Reservations, registration.Name, all.Now), Probes: len(registration.Probes), Running: []protocol.PoolRun{},
 		}
 		machines = append(machines, one)
+		for _, id := range worker.Trials {
+			leased[id] = true
+		}
 	}
-	return machines
+	return machines, leased
 }
 
 // lookIn adds what one study runs, predicts and moved. One that is over, or is not
 // in memory, adds nothing. The study is locked.
-func (s *Views) lookIn(ctx context.Context, r *session.Session, types costmodel.Types, answer *protocol.Pool, running map[string][]protocol.PoolRun) {
+func (s *Views) lookIn(ctx context.Context, r *session.Session, types costmodel.Types, answer *protocol.Pool, shown leases) {
 	if r.Stale || r.Study.Status.Over() {
 		return
 	}
 	name := registry.NameFor(r.Study, access.CallerOf(ctx))
 	for i := range r.Trials {
 		t := &r.Trials[i]
-		if t.State.Held() {
-			running[t.Worker] = append(running[t.Worker], protocol.PoolRun{
+		if t.State.Held() && shown.has[t.ID] {
+			shown.running[t.Worker] = append(shown.running[t.Worker], protocol.PoolRun{
 				Trial: t.ID, Study: name, StudyID: r.ID, Number: t.Number, Rung: t.Rung, LastEpoch: t.LastEpoch, Epochs: t.Budget.Epochs,
 				Placement: t.Placement, Moves: s.of.Allocator.Migrating(t.ID), GPU: s.poolGPU(ctx, r, *t),
 			})
