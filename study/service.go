@@ -156,15 +156,15 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 
 // serve makes what uses the sessions through their copies alone, or not at all.
 func (s *Service) serve(truth *groundtruth.Base) {
-	now, analyses := s.options.Now, gate.New() // one surrogate or trajectory is computed at a time
+	now := s.options.Now
 	s.governed = governed{governor.New(s.allocator, governor.Options{
 		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify,
 	})}
 	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus})}
-	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, RanOn: s.ranOn, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Look: s.Look, Gate: analyses, Now: now})}
+	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, RanOn: s.ranOn, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Look: s.Look, Gate: gate.New(), Now: now})}
 	s.taught = taught{truth.Queries()}
 	s.ranked = ranked{ranking.New(s.store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: now})}
-	s.analysed = analysed{analysis.New(s.store, analysis.Options{Look: s.Look, Leader: ranking.LeaderOf, Gate: analyses, Now: now})}
+	s.analysed = analysed{analysis.New(s.Look, ranking.LeaderOf)}
 }
 
 // Start loads the studies that are not over and gives every lease that was out

@@ -58,7 +58,6 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"DELETE /api/v1/studies/x":                                            func(c *rest.Client) error { return c.DeleteStudy(ctx, "x") },
 		"GET /api/v1/studies/x/measurements?points=9":                         func(c *rest.Client) error { return failure(c.Measurements(ctx, "x", 9)) },
 		"GET /api/v1/studies/x/pareto":                                        func(c *rest.Client) error { return failure(c.Pareto(ctx, "x")) },
-		"GET /api/v1/studies/x/trajectory":                                    func(c *rest.Client) error { return failure(c.Trajectory(ctx, "x")) },
 		"GET /api/v1/studies/x/edge":                                          func(c *rest.Client) error { return failure(c.EdgeOverview(ctx, "x")) },
 		"GET /api/v1/studies/x/recommendation":                                func(c *rest.Client) error { return failure(c.Recommendation(ctx, "x")) },
 		"GET /api/v1/studies/x/trials":                                        func(c *rest.Client) error { return failure(c.Trials(ctx, "x", protocol.TrialQuery{})) },

@@ -107,11 +107,6 @@ func (c StudyCalls) Measurements(ctx context.Context, study string, points int) 
 	return get[protocol.Measurements](ctx, c.caller, path("studies", study, "measurements"), values.Encode())
 }
 
-// Trajectory returns how the study came to its best value.
-func (c StudyCalls) Trajectory(ctx context.Context, study string) (protocol.Trajectory, error) {
-	return get[protocol.Trajectory](ctx, c.caller, path("studies", study, "trajectory"), "")
-}
-
 // EdgeOverview shows what the study's models are worth and cost on its devices.
 func (c StudyCalls) EdgeOverview(ctx context.Context, study string) (protocol.EdgeOverview, error) {
 	return get[protocol.EdgeOverview](ctx, c.caller, path("studies", study, "edge"), "")

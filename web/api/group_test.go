@@ -20,7 +20,7 @@ import (
 var roleOf = map[string][]string{
 	"viewer": {
 		"export-study", "follow-events", "get-advice", "get-columns", "get-correlations", "get-curves", "get-deployments", "get-edge-overview", "get-importance",
-		"get-log", "get-measurements", "get-pareto", "get-plan", "get-recommendation", "get-samples", "get-study", "get-timeline", "get-trajectory", "get-trial", "get-trial-artifact",
+		"get-log", "get-measurements", "get-pareto", "get-plan", "get-recommendation", "get-samples", "get-study", "get-timeline", "get-trial", "get-trial-artifact",
 		"list-trials", "get-deflation", "get-study-hooks",
 	},
 	"editor": {"enqueue", "pause-study", "resume-study", "extend-study", "annotate-study", "annotate-trial", "stop-study"},

@@ -39,12 +39,6 @@ func TestOverviewsArriveAsTheyWereMade(t *testing.T) {
 		}
 		s.train(worker, *reply.Lease, value)
 	}
-	came, err := client.Trajectory(ctx, "small")
-	made, wrong := s.studies.Trajectory(ctx, "small")
-	came.Spent.Seconds = made.Spent.Seconds // the study goes on
-	if err != nil || wrong != nil || !reflect.DeepEqual(came, made) || len(came.Points) == 0 || came.Distributions[0].NotFinite != 1 {
-		t.Errorf("%+v came, %+v was made (%v, %v)", came, made, err, wrong)
-	}
 	overview, err := client.EdgeOverview(ctx, "edge")
 	shown, wrong := s.studies.EdgeOverview(ctx, "edge")
 	if err != nil || wrong != nil || !reflect.DeepEqual(overview, shown) || len(overview.Devices) != 1 {
@@ -53,13 +47,8 @@ func TestOverviewsArriveAsTheyWereMade(t *testing.T) {
 	if without, err := client.EdgeOverview(ctx, "small"); err != nil || len(without.Trials) > 0 || len(without.Notes) != 1 {
 		t.Errorf("the overview of a study without an inference section: %+v, %v", without, err)
 	}
-	for name, ask := range map[string]func() error{
-		"trajectory": func() error { _, err := client.Trajectory(ctx, "none"); return err },
-		"edge":       func() error { _, err := client.EdgeOverview(ctx, "none"); return err },
-	} {
-		if err := ask(); !problem.Is(err, problem.NotFound) {
-			t.Errorf("the %s of no study: %v", name, err)
-		}
+	if _, err := client.EdgeOverview(ctx, "none"); !problem.Is(err, problem.NotFound) {
+		t.Errorf("the edge of no study: %v", err)
 	}
 }
 

@@ -109,7 +109,6 @@ func (s *server) answers() []route {
 		{"GET", studyPath + "/correlations", guard.Guests, 200, guard.Call, "get-correlations", "Say how far each rung's ranking of trials holds further up", handle(s, ofNamed[StudyRef](s.studies.Correlations)), nil},
 		{"GET", studyPath + "/measurements", guard.Guests, 200, guard.Call, "get-measurements", "List what was measured, in the order in which it was, with the leaders and what is on each rung", handle(s, studyAPI{s}.measurements), nil},
 		{"GET", studyPath + "/pareto", guard.Guests, 200, guard.Call, "get-pareto", "Show the trials that no other beats in all objectives", handle(s, ofNamed[StudyRef](s.studies.Pareto)), nil},
-		{"GET", studyPath + "/trajectory", guard.Guests, 200, guard.Call, "get-trajectory", "Show the best value against what was spent by then, and how values are distributed", handle(s, ofNamed[StudyRef](s.studies.Trajectory)), nil},
 		{"GET", studyPath + "/edge", guard.Guests, 200, guard.Call, "get-edge-overview", "Show what the models of the study are worth and what they cost on its devices", handle(s, ofNamed[StudyRef](s.studies.EdgeOverview)), nil},
 		{"GET", studyPath + "/importance", guard.Guests, 200, guard.Call, "get-importance", "Say which parameters made the good trials good", handle(s, analysisAPI{s}.importance), nil},
 	}

@@ -42,19 +42,13 @@ func tryCompareStudies(t *testing.T, s *stage, browser context.Context) {
 	const first = `[...document.querySelectorAll("#numbers tbody tr")].map(row => row.cells[%s].firstChild.textContent)`
 	p.see(strings.Replace(first, "%s", "1", 1), []string{"0.4500", "0.3000"})
 	p.see(strings.Replace(first, "%s", "3", 1), []string{"6", "3"})
-	p.see(`document.querySelectorAll("#path-chart canvas, #spread-chart canvas").length`, 2)
+	p.see(`document.querySelectorAll("#path-chart canvas").length`, 1)
 	p.see(`document.getElementById("path-chart").ariaLabel.includes("A, small: 0.4500; B, other: 0.3000")`, true)
-	p.see(`document.getElementById("spread-chart").ariaLabel.includes("A, small: 1 trial, from 0.4500 to 0.4500")`, true)
-	p.choose("#rung", "0")
-	p.see(`document.getElementById("spread-chart").ariaLabel.includes("A, small: 4 trials, from 0.2000 to 0.5000")`, true)
-	p.seeText("#spread-note", "1 is not a finite number")
 	p.see(`[...document.querySelectorAll("#winners tbody th")].map(head => head.firstChild.textContent)`, []string{"rate", "width"})
 	p.see(`[...document.querySelectorAll("#winners .tag")].length > 0`, true)
 	p.see(`document.getElementById("caution").hidden`, true)
 
-	// Axes and prices are in the address, and whoever gets it sees the same.
-	p.choose("#across", "joules")
-	p.seeText("#path-note", "The energy is an estimate")
+	// Prices are in the address, and whoever gets it sees the same.
 	var costs []string // at 1 a joule
 	for _, name := range []string{"small", "other"} {
 		view, err := s.studies.Study(t.Context(), name)
@@ -66,13 +60,12 @@ func tryCompareStudies(t *testing.T, s *stage, browser context.Context) {
 	p.fill("#kilowatt-hour", "3600000")
 	p.do(chromedp.KeyEvent(kb.Tab))
 	p.see(strings.Replace(first, "%s", "8", 1), costs)
-	p.see(here, "?study=small study=other rung=0 across=joules kilowatt_hour=3600000")
+	p.see(here, "?study=small study=other kilowatt_hour=3600000")
 	p.fill("#hour", "much")
 	p.do(chromedp.KeyEvent(kb.Tab))
 	p.seeText("#error", `The price "much" must be a number of at least 0`)
 	p.do(chromedp.Reload())
 	p.see(strings.Replace(first, "%s", "8", 1), costs)
-	p.see(`[document.getElementById("across").value, document.getElementById("rung").value].join()`, "joules,0")
 
 	// What does not compare is said, and so is what does not exist.
 	p.visit("/compare?study=small&study=elsewhere&study=gone")

@@ -37,7 +37,6 @@ type OfAnalyses interface {
 	Advice(ctx context.Context, ref string) (protocol.Advice, error)
 	Correlations(ctx context.Context, ref string) (protocol.Correlations, error)
 	Measurements(ctx context.Context, ref string, points int) (protocol.Measurements, error)
-	Trajectory(ctx context.Context, ref string) (protocol.Trajectory, error)
 	EdgeOverview(ctx context.Context, ref string) (protocol.EdgeOverview, error)
 }
 
