@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"study/search/stopping":             {"study/search/ladder"},
 	"study/search/tpe":                  {"study/search/kde", "study/search/ladder", "study/search/propose", "study/space"},
 	"study/search/searchtest":           {"internal/problem", "budget", "study/space", "trial", "study/search", "study/search/promotion", "study/search/stopping"},
-	"study/advice":                      {"study/correlation", "study/space"},
+	"study/advice":                      {"internal/regression", "study/correlation", "study/space"},
 	"study/importance":                  {"study/space"},
 	"study/objective":                   {"internal/problem"},
 	"study/surrogate":                   {"study/space"},

@@ -50,3 +50,48 @@ func TestAdviceOfAStudy(t *testing.T) {
 		}))
 	}
 }
+
+// TestAdviceNamesWhatDoesNotMatter: x has its best at 0.7, idle does nothing. It is said of
+// the full budget, when the study has ended.
+func TestAdviceNamesWhatDoesNotMatter(t *testing.T) {
+	for name, c := range map[string]struct {
+		epochs string
+		named  []string
+	}{
+		"one budget":                      {"min: 1, max: 1", []string{"idle"}},
+		"few trials have the full budget": {"min: 1, max: 9", nil},
+	} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			created := w.create("trials: 27", "trials: 60", "method: bohb", "method: random", "policy: multi", "policy: epochs", "min: 1, max: 9", c.epochs,
+				"space: {x: {type: float, low: 0, high: 1}}", "space: {x: {type: float, low: 0, high: 1}, idle: {type: float, low: 0, high: 1}}")
+			w.register("worker-1")
+			named := func() (list []string) {
+				answer, err := w.service.Advice(w.ctx, created.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, one := range answer.Pieces {
+					if one.Kind == "idle" {
+						list = append(list, one.Parameter)
+						if one.Rung == nil || one.Drawn < 40 || one.Chance >= 0.05 || !strings.Contains(one.Do, "Fix it at 0.") {
+							t.Errorf("%+v", one)
+						}
+					}
+				}
+				return list
+			}
+			trained := 0
+			for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+				if trained++; trained == 60 {
+					if early := named(); early != nil {
+						t.Errorf("while the study runs, %v are named", early)
+					}
+				}
+				w.train(lease)
+			}
+			if got := named(); !slices.Equal(got, c.named) {
+				t.Errorf("%v are named, want %v", got, c.named)
+			}
+		}))
+	}
+}

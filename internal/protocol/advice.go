@@ -13,13 +13,13 @@ type Advice struct {
 // Hits are among the best, or failed; so are Misses of the Outside others. An interaction's
 // values are those of the parameter With.
 type AdvicePiece struct {
-	Kind      string      `json:"kind" enum:"range,failures,interaction,more"`
+	Kind      string      `json:"kind" enum:"range,failures,interaction,idle,more"`
 	Parameter string      `json:"parameter" doc:"empty: the study as a whole"`
 	With      string      `json:"with,omitempty" doc:"the parameter that says which way the other is better (interaction)"`
 	Found     string      `json:"found" doc:"what was found, a sentence"`
 	Do        string      `json:"do" doc:"what to do about it"`
 	Evidence  string      `json:"evidence" doc:"the counts it stands on, as text"`
-	Low       space.Value `json:"low,omitzero" doc:"the lowest of the values concerned"`
+	Low       space.Value `json:"low,omitzero" doc:"the lowest of the values concerned; idle: that of the best trial"`
 	High      space.Value `json:"high,omitzero" doc:"the highest of the values concerned"`
 	Rung      *int        `json:"rung,omitempty" doc:"the rung at which the trials were measured"`
 	Trial     *int        `json:"trial,omitempty" doc:"the trial whose log is to be read (failures)"`

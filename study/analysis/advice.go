@@ -10,14 +10,15 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/advice"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/importance"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
 )
 
 // Advice says what the study's results tell of its space: ranges to widen, values at
-// which trials fail, parameters that depend on each other, and whether more trials are
-// worth it. It names nothing that chance would show as well.
+// which trials fail, parameters that depend on each other or that hardly matter, and whether more
+// trials are worth it. It names nothing that chance would show as well.
 func (q *Queries) Advice(ctx context.Context, ref string) (protocol.Advice, error) {
 	now, err := q.look(ctx, ref)
 	if err != nil {
@@ -51,6 +52,9 @@ func ranges(now journal.View, trials []trial.Trial, leading space.Configuration)
 		}
 		for _, one := range advice.Turns(def.Space, list) {
 			pieces = append(pieces, ofPair(one, rung))
+		}
+		if now.Study.Status.Over() && rung == len(now.Ladder)-1 {
+			pieces = append(pieces, idle(def.Space, list, rung, leading)...)
 		}
 		return append(pieces, more(now, list, rung)...), notes
 	}
@@ -105,6 +109,32 @@ func ofPair(one advice.Pair, rung int) protocol.AdvicePiece {
 	piece.Evidence = fmt.Sprintf("Rank correlation of %s with better results: %.2f over %s with %s %s, and %.2f over %d others, all drawn without a model; probability by chance: %s.",
 		one.Parameter, one.Inside, format.Count(one.Trials[0], "trial"), one.With, where, one.Outside, one.Trials[1], byChance(one.Chance))
 	return piece
+}
+
+// idle says which parameters hardly matter for the results of the full budget. A study
+// that still runs would be asked too often: each time, chance has another try.
+func idle(s space.Space, list []advice.Trial, rung int, leading space.Configuration) (pieces []protocol.AdvicePiece) {
+	var seen []importance.Observation
+	for _, one := range list {
+		seen = append(seen, importance.Observation{Configuration: one.Configuration, Score: one.Score})
+	}
+	weights := importance.Of(s, seen).Parameters
+	for _, one := range advice.Idle(s, list) {
+		if slices.ContainsFunc(weights, func(p importance.Parameter) bool { return p.Name == one.Parameter && p.Chance <= advice.Level }) {
+			continue // the best ones differ in it
+		}
+		piece := protocol.AdvicePiece{Kind: "idle", Parameter: one.Parameter, Rung: &rung, Drawn: one.Drawn, Chance: one.Chance}
+		piece.Found = one.Parameter + " decides less than 10% of how trials rank."
+		piece.Do = "Leave it out of a new study."
+		if value, has := leading[one.Parameter]; has {
+			piece.Low, piece.High = value, value
+			piece.Do = fmt.Sprintf("Fix it at %s, as the best trial has it, or leave it out of a new study.", format.Value(value))
+		}
+		piece.Evidence = fmt.Sprintf("With it, the others predict the ranks of %d trials drawn without a model better by %.1f%% of their variance. Of %d effects of %.0f%%, planted for comparison in its place, %d improved them more; probability of so little with such an effect: %s.",
+			one.Drawn, 100*one.Gain, one.Tries, 100*advice.Planted, one.More, byChance(one.Chance))
+		pieces = append(pieces, piece)
+	}
+	return pieces
 }
 
 // more says of an ended study whether its later trials were still better than its

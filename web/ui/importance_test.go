@@ -51,14 +51,14 @@ func tryImportance(t *testing.T, s *stage, browser context.Context) {
 }
 
 // tryAdvice looks at studies in which one parameter says which way the other is better,
-// in which nothing matters, and in which later trials are better.
+// in which one or nothing matters, and in which later trials are better.
 func tryAdvice(_ *testing.T, s *stage, browser context.Context) {
 	r, h := rand.New(rand.NewPCG(1, 5)), s.hand()
 	number := func(lease protocol.Lease, name string) float64 {
 		value, _ := lease.Params[name].Number()
 		return value - 0.5
 	}
-	const titles = `[...document.querySelectorAll("#advice h3")].map(h => h.textContent.replace(/ [ab]\b/g, " one"))` // either may be named first
+	const titles = `[...document.querySelectorAll("#advice h3")].map(h => h.textContent.replace(/\b[ab]\b/g, "one"))` // either may be named first
 	const turns = "Which one is better depends on one."
 	p := s.enter(browser, "/studies")
 	for _, c := range []struct {
@@ -68,6 +68,7 @@ func tryAdvice(_ *testing.T, s *stage, browser context.Context) {
 	}{
 		{"turning", func(l protocol.Lease, _ int) float64 { return number(l, "a") * number(l, "b") }, []string{turns}},
 		{"climbing", func(_ protocol.Lease, n int) float64 { return float64(n) }, []string{"The search was still getting better when it ended."}},
+		{"settled", func(l protocol.Lease, _ int) float64 { return -number(l, "a")*number(l, "a") + 0.01*r.NormFloat64() }, []string{"one decides less than 10% of how trials rank."}},
 		{"idle", func(protocol.Lease, int) float64 { return r.NormFloat64() }, []string{}},
 	} {
 		s.create(fmt.Sprintf(`
@@ -90,6 +91,9 @@ stop: {trials: 60}
 	p.see(titles, []string{"The search was still getting better when it ended."})
 	p.click("#advice button")
 	p.see(`document.querySelector("dialog[open] h2").textContent.startsWith("Run more trials")`, true)
+	p.visit("/studies/advised-settled")
+	p.click("#advice .button")
+	p.see("location.pathname", "/studies/new")
 	p.visit("/studies/advised-turning")
 	p.see(titles, []string{turns})
 	p.click("#advice .button")

@@ -254,8 +254,8 @@ class Study:
         return found
 
     def advise(self) -> Mapping[str, Any]:
-        """What the results tell: ranges to widen, values at which trials fail, parameters that depend on each other,
-        and whether more trials are worth it.
+        """What the results tell: ranges to widen, values at which trials fail, parameters that depend on each other
+        or hardly matter, and whether more trials are worth it.
 
         As the server describes it: ``{"pieces": [{"kind", "parameter", "found", "do", "evidence", "chance",
         ...}], "notes": [...]}``. What chance would show as well is not named.

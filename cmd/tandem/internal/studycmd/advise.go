@@ -19,9 +19,9 @@ func adviseCommand(flags *term.Flags) *cobra.Command {
 		Short: "Say what the results tell of the space",
 		Long: `Say what the results tell of the space: parameters at an end of whose range the
 best trials lie, values at which trials fail, parameters of which one says which
-values of the other are better, and whether an ended search still got better. Each
-comes with its evidence and what to do about it. What chance would show as well is
-not named.`,
+values of the other are better, and of an ended search those that hardly matter and
+whether it still got better. Each comes with its evidence and what to do about it.
+What chance would show as well is not named.`,
 		Example: `  tandem study advise lenet-fashion-mnist
   tandem study advise lenet-fashion-mnist --json | jq '.pieces[].parameter'`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
