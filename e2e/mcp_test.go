@@ -91,7 +91,7 @@ func TestAgentsAreServedOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin.ask("stop_study", false, "Study watched is stopped", map[string]any{"study": "watched"})
-	if lines := at.must("audit", "list", "--data", at.data); !strings.Contains(lines, "by agent helper") {
+	if lines := auditLog(t, at); !strings.Contains(lines, "(agent helper)") {
 		t.Errorf("the audit log does not name the agent:\n%s", lines)
 	}
 	if wrong := at.cli("mcp", "--listen", "0.0.0.0:0"); wrong.code != 2 || !strings.Contains(wrong.stderr, "--listen (0.0.0.0:0)") {
@@ -163,10 +163,10 @@ func TestAnAgentReadsAndChangesOnlyWhatItMay(t *testing.T) {
 	if studies := count(); studies != 2 {
 		t.Errorf("with --allow there are %d studies", studies)
 	}
-	lines := strings.Split(at.must("audit", "list", "--data", at.data), "\n")
+	lines := strings.Split(auditLog(t, at), "\n")
 	for _, action := range []string{"create-study", "stop-study"} {
 		if !slices.ContainsFunc(lines, func(line string) bool {
-			return strings.Contains(line, action) && strings.HasSuffix(line, "by agent helper 7")
+			return strings.Contains(line, action) && strings.Contains(line, "(agent helper 7)")
 		}) {
 			t.Errorf("the audit log does not name the agent with %s:\n%s", action, strings.Join(lines, "\n"))
 		}

@@ -242,6 +242,23 @@ func TestLinksFromTheCommandLine(t *testing.T) {
 	}
 }
 
+// auditLog is the log of the site's server, a line of JSON for each action.
+func auditLog(t *testing.T, at *site) (lines string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(at.data, "audit", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += string(content)
+	}
+	return lines
+}
+
 func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "audited", nineEpochs, "0.01", 1)
@@ -255,7 +272,7 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 	at.server.Kill() // what was logged is there after that
 	at.start()
-	list := at.must("audit", "list", "--data", at.data, "--since", "1h")
+	list := auditLog(t, at)
 	for _, want := range []string{"create-token", "user:alice", "create-study", "alice:audited", "refused", "list-tokens"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("%q is not in\n%s", want, list)
@@ -263,12 +280,6 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 	if strings.Contains(list, strings.Split(alice, "_")[3]) {
 		t.Error("the log has a secret")
-	}
-	if none := at.must("audit", "list", "--data", at.data, "--since", "2999-01-01"); none != "No line of the log is of that time.\n" {
-		t.Errorf("of a time to come: %q", none)
-	}
-	if none := at.must("audit", "list", "--data", at.data, "--since", "2999-01-01", "--json"); none != "" {
-		t.Errorf("from the future there is\n%s", none)
 	}
 	if text := at.must("audit", "verify", "--data", at.data); !strings.Contains(text, "as they were written") || !strings.Contains(text, at.data) {
 		t.Errorf("verify says\n%s", text)
@@ -291,8 +302,5 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 	if got := at.cli("audit", "verify", "--data", filepath.Dir(damaged)); got.code != 1 || !strings.Contains(got.stderr, "line 5: it was changed") {
 		t.Errorf("a line that was changed: exit code %d, %s%s", got.code, got.stdout, got.stderr)
-	}
-	if wrong := at.cli("audit", "list", "--data", at.data, "--since", "yesterday"); wrong.code != 2 {
-		t.Errorf("since yesterday: exit code %d", wrong.code)
 	}
 }

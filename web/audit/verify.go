@@ -44,19 +44,6 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s, line %d: %s", f.File, f.Line, f.Reason)
 }
 
-// Read visits every line of the log in the folder, the oldest first, as it
-// stands there: lines that were tampered with too, as far as they can be read.
-// The server that writes it may be running.
-func Read(path string, visit func(Entry) error) error {
-	return scan(path, func(file string, number int, line []byte) error {
-		entry, err := parseLine(line)
-		if err != nil && entry.Sequence == 0 {
-			return &Fault{File: file, Line: number, Reason: err.Error()}
-		}
-		return visit(entry)
-	}, nil)
-}
-
 // Newest returns up to so many of the newest lines, the oldest first.
 func Newest(path string, most int) (entries []Entry, err error) {
 	list, err := firsts(path)

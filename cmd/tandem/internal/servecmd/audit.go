@@ -2,15 +2,11 @@ package servecmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,101 +25,18 @@ func AuditCommand() *cobra.Command {
 	var asJSON bool
 	command := term.Group(&cobra.Command{
 		Use:   "audit",
-		Short: "Read and check the server's log of who did what",
-		Long: `Read and check the log of who did what on a server, in its data folder.
+		Short: "Check the server's log of who did what",
+		Long: `Check the log of who did what on a server, in its data folder.
 
-It has a line for each token that was made or revoked, each study that was created, stopped
-or deleted, each download of results, and each request that was refused. The
-server may be running.`,
+It has a line of JSON for each token that was made or revoked, each study that was created, stopped
+or deleted, each download of results, and each request that was refused; an action that was
+"asked" was done, unless a later line says that it "failed". The page Access shows the
+newest lines. The server may be running.`,
 	})
 	command.PersistentFlags().StringVar(&data, "data", defaultData(), "the server's data folder")
 	command.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	command.AddCommand(auditListCommand(&data, &asJSON), auditVerifyCommand(&data, &asJSON))
+	command.AddCommand(auditVerifyCommand(&data, &asJSON))
 	return command
-}
-
-func auditListCommand(data *string, asJSON *bool) *cobra.Command {
-	var since string
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List what was done and refused, the oldest first",
-		Long: `List what was done and refused, the oldest first.
-
-An action that was "asked" was done, unless a later line says that it "failed".`,
-		Example: `  tandem audit list --since 24h
-  tandem audit list --since 2026-03-01 --json | jq 'select(.outcome == "refused")'`,
-		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			from, err := sinceTime(since, time.Now())
-			if err != nil {
-				return err
-			}
-			return listAudit(filepath.Join(*data, auditFolder), from, *asJSON, command.OutOrStdout())
-		},
-	}
-	command.Flags().StringVar(&since, "since", "", "only lines from then on: a duration such as 24h, or a date or time such as 2026-03-01 or 2026-03-01T08:00:00Z")
-	return command
-}
-
-// sinceTime reads --since: a span before now, a day, or a time.
-func sinceTime(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
-		return now.Add(-span), nil
-	}
-	if day, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
-		return day, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, term.Misuse("--since (%s) must be a duration such as 24h, a date such as 2026-03-01, or a time such as 2026-03-01T08:00:00Z", text)
-	}
-	return at, nil
-}
-
-// listAudit prints lines as they are read, since a log may be long: JSON as
-// one object a line, else a table whose columns have fixed widths.
-func listAudit(folder string, from time.Time, asJSON bool, out io.Writer) error {
-	const layout = "%-19s  %-8s  %-22s  %-24s  %-40s  %s\n"
-	empty := true
-	err := audit.Read(folder, func(entry audit.Entry) error {
-		if entry.At.Before(from) {
-			return nil
-		}
-		if asJSON {
-			line, err := json.Marshal(entry)
-			if err == nil {
-				_, err = fmt.Fprintln(out, format.JSON(string(line)))
-			}
-			return err
-		}
-		if empty {
-			fmt.Fprintf(out, layout, "TIME", "OUTCOME", "ACTION", "WHO", "ON", "MORE")
-		}
-		empty = false
-		who := entry.Who
-		if who == "" {
-			who = entry.From
-		}
-		more := entry.Detail
-		if entry.Count > 1 {
-			more = strings.TrimSpace(more + ", " + strconv.Itoa(entry.Count) + " times")
-		}
-		if _, agent, is := strings.Cut(entry.Program, "(agent "); is {
-			more = strings.TrimPrefix(more+", by agent "+strings.TrimSuffix(agent, ")"), ", ")
-		}
-		_, err := fmt.Fprintf(out, layout, entry.At.Local().Format(time.DateTime), string(entry.Outcome), format.Plain(entry.Action), format.Plain(who), format.Plain(entry.On), format.Plain(more))
-		return err
-	})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return term.Misuse("there is no audit log in %s: name the data folder of a server that has started once with --data", filepath.Dir(folder))
-	case err == nil && empty && !asJSON:
-		_, err = fmt.Fprintln(out, "No line of the log is of that time.")
-	}
-	return err
 }
 
 func auditVerifyCommand(data *string, asJSON *bool) *cobra.Command {
