@@ -91,7 +91,7 @@ func TestAgentsAreServedOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin.ask("stop_study", false, "Study watched is stopped", map[string]any{"study": "watched"})
-	if lines := auditLog(t, at); !strings.Contains(lines, "(agent helper)") {
+	if lines := auditLog(t, at); !strings.Contains(lines, "(agent helper") {
 		t.Errorf("the audit log does not name the agent:\n%s", lines)
 	}
 	if wrong := at.cli("mcp", "--listen", "0.0.0.0:0"); wrong.code != 2 || !strings.Contains(wrong.stderr, "--listen (0.0.0.0:0)") {
