@@ -2,8 +2,10 @@ package e2e_test
 
 import (
 	"encoding/csv"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,4 +208,36 @@ func readCSV(t *testing.T, text string) []map[string]string {
 		list = append(list, named)
 	}
 	return list
+}
+
+// Names of metrics may have spaces: in objectives, constraints, queries, exports and REST.
+func TestMetricsMayHaveSpaces(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "study.yaml")
+	script := `x=${TANDEM_PARAMS#*:}; echo "{\"epoch\": 1, \"val accuracy\": ${x%?}, \"val loss\": ${x%?}, \"top 5\": 0.25}"`
+	content := "name: spaced\ncommand: [sh, -c, '" + script + "']\nobjective: {metric: val accuracy, direction: maximize}\nconstraints: {metric: val loss, max: 0.5}\n" +
+		"space: {x: {values: [0.25, 0.5, 0.75]}}\nsearch: {method: grid}\nbudget: {policy: epochs, epochs: {min: 1, max: 1}}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := newSite(t)
+	at.worker("--slots", "1")
+	at.must("study", "create", file, "--watch")
+	query := `"val accuracy" > 0.3 and "val loss" < 0.7 and "top 5" = 0.25 order by "val loss" desc`
+	for from, text := range map[string]string{
+		"the command line": at.must("study", "trials", "spaced", "--where", query, "--json"),
+		"REST":             at.get("/api/v1/studies/spaced/trials?query=" + url.QueryEscape(query)),
+	} {
+		page := read[protocol.TrialPage](t, text)
+		if x, is := page.Trials[0].Configuration["x"].Number(); len(page.Trials) != 1 || !is || x != 0.5 || page.Trials[0].Results[0].Violation != 0 {
+			t.Errorf("%s answers %s", from, text)
+		}
+	}
+	if best := at.must("study", "recommend", "spaced"); !strings.Contains(best, "val accuracy 0.5") {
+		t.Errorf("the best that keeps the limit is not recommended: %s", best)
+	}
+	rows, err := csv.NewReader(strings.NewReader(at.must("study", "export", "spaced"))).ReadAll()
+	if err != nil || !slices.Contains(rows[0], "value_val accuracy") || len(rows) != 4 {
+		t.Errorf("the table is %v: %v", rows, err)
+	}
 }

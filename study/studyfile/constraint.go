@@ -49,7 +49,7 @@ func readConstraint(d *tree.Decoder, at string, n *tree.Node) definition.Constra
 		d.Fault(nameAt, name, "belongs to an expression: a metric is shown under its own name")
 	default:
 		if metric, at := s.Need("metric", "the name the script reports it under, such as latency_ms; or write expression: for a formula over metrics"); metric != nil {
-			readMetric(d, at, metric, &c.Metric)
+			readReported(d, at, metric, &c.Metric)
 		}
 	}
 	c.Min, c.Max = readBound(s, "min"), readBound(s, "max")

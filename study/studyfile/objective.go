@@ -2,6 +2,7 @@ package studyfile
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/objective"
@@ -55,7 +56,7 @@ func readObjective(d *tree.Decoder, at string, n *tree.Node) definition.Objectiv
 		readFormula(s, &o)
 	} else {
 		if metric, at := s.Need("metric", "the name the script reports it under, such as accuracy; or write expression: for a formula over metrics"); metric != nil {
-			readMetric(d, at, metric, &o.Metric)
+			readReported(d, at, metric, &o.Metric)
 		}
 		if name, at := s.Get("name"); name != nil {
 			d.Fault(at, name, "belongs to an expression: a metric is shown under its own name")
@@ -116,6 +117,15 @@ func readExpression(d *tree.Decoder, at string, n *tree.Node, target *string) {
 
 // reportWords are what a script's report says beside its metrics.
 func reportWords() []string { return []string{"epoch", "checkpoint"} }
+
+// readReported reads the name of a metric that stands in no formula: it may have spaces.
+func readReported(d *tree.Decoder, at string, n *tree.Node, target *string) {
+	if words := strings.Fields(n.Raw); len(words) > 1 && strings.Join(words, " ") == n.Raw && objective.IsName(strings.Join(words, "_")) {
+		d.TextOf(at, n, tree.MaxKey, target)
+		return
+	}
+	readMetric(d, at, n, target)
+}
 
 func readMetric(d *tree.Decoder, at string, n *tree.Node, target *string) {
 	before := len(d.Faults)

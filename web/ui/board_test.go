@@ -151,6 +151,15 @@ func tryFilter(_ *testing.T, s *stage, browser context.Context) {
 	ask("loss is null limit 1")
 	p.see(boardNumbers, "4")
 	p.see(`document.getElementById("query-error").hidden`, true)
+
+	s.create(strings.NewReplacer("name: small", "name: spaced", "metric: loss", "metric: val loss").Replace(smallFile))
+	for _, value := range []float64{0.4, 0.2} {
+		s.hand().report(s.hand().lease("spaced"), 1, value)
+	}
+	p.visit("/studies/spaced")
+	ask(`"val loss" < 0.3`)
+	p.see(boardNumbers, "1")
+	p.see(`[...document.querySelectorAll("#board th")].map(th => th.textContent).includes("val loss")`, true)
 }
 
 func tryStudies(_ *testing.T, s *stage, browser context.Context) {
