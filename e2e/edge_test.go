@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/e2e/launch"
 	emu "github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/onnx/onnxtest"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -355,4 +356,67 @@ func TestExampleForTheEdge(t *testing.T) {
 	if answer.Pareto == nil {
 		t.Error("there is no front of accuracy and latency")
 	}
+}
+
+// TestABackendIsChosenByWhatItsAgentMeasured has the agents of two boards measure the model of
+// a study for backends: the cheaper one that keeps the bound is chosen, not one that takes too
+// few requests, and none before it was measured. A restart forgets nothing.
+func TestABackendIsChosenByWhatItsAgentMeasured(t *testing.T) {
+	t.Parallel()
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(libraries) == 0 {
+		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
+	}
+	here := newSite(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here.must("backend", "add", "small", "--device", "board/one", "--cores", "1", "--price", "0.1")
+	here.must("backend", "add", "large", "--device", "board/two", "--price", "9")
+	here.must("backend", "add", "bounded", "--device", "board/two", "--price", "0.01", "--max-rate", "5")
+	s := newDeployedStudy(t, "placed", "../inference_emu/emulator/testdata/cnn.onnx", "raspberry-pi-4")
+	s.rewrite("high: 4}}", "high: 4}, scenario: {server: {rate: 10/s, p99_ms: 10000}}}")
+	here.worker("--slots", "1")
+	here.must("study", "create", s.file)
+	here.must("study", "watch", s.name)
+	choice := func() backend.BackendChoice {
+		return read[backend.BackendChoice](t, here.cli("backend", "choose", s.name, "--json").stdout)
+	}
+	if answer := here.cli("backend", "choose", s.name); answer.code != 1 || !strings.Contains(answer.stdout, "No backend was measured to keep the bounds") {
+		t.Errorf("without an agent: exit code %d\n%s%s", answer.code, answer.stdout, answer.stderr)
+	}
+	for _, name := range []string{"one", "two"} {
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", name, "--name", name, "--onnxruntime", libraries[0], "--seconds", "0.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(agent.Kill)
+	}
+	until(t, "a chosen backend", func() bool { return choice().Chosen == "small" })
+	check := func(when string) {
+		t.Helper()
+		for _, one := range choice().Options {
+			switch one.Backend.Name {
+			case "small":
+				if !one.Measured || one.State != backend.Keeps || one.Deployment.MeasuredAt == nil || one.Deployment.Configuration.Cores != 1 {
+					t.Errorf("%s: %+v", when, one)
+				}
+			case "bounded":
+				if one.State != backend.Misses {
+					t.Errorf("%s: %+v", when, one)
+				}
+			}
+		}
+	}
+	check("measured")
+	here.server.Kill()
+	here.start()
+	until(t, "the choice after a restart", func() bool { return choice().Chosen == "small" })
+	check("after a restart")
+	here.must("backend", "remove", "small")
+	until(t, "the other backend", func() bool { return choice().Chosen == "large" })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/similarity/groundtruth"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/trial"
@@ -97,6 +98,21 @@ func (s *Service) wanted(name string) (list []inference.Wanted) {
 		one := inference.WantedBy(r.Study, r.Trials)
 		at, _ := slices.BinarySearchFunc(created, r.Study.Created, func(a, b time.Time) int { return b.Compare(a) })
 		created, list = slices.Insert(created, at, r.Study.Created), slices.Insert(list, at, one)
+	}
+	return list
+}
+
+// leaders are the studies in memory that have an inference section, each with its recommended
+// trial, if that has a model.
+func (s *Service) leaders() (list []journal.View) {
+	for r := range s.sessions.Each() {
+		if r.Study.Definition.Inference == nil {
+			continue
+		}
+		number := ranking.LeaderOf(journal.View{Study: r.Study, Trials: r.Trials})
+		if number != nil && r.Trials[*number].Inference != nil {
+			list = append(list, journal.View{Study: r.Study, Trials: []trial.Trial{r.Trials[*number]}})
+		}
 	}
 	return list
 }

@@ -79,6 +79,7 @@ type (
 	ranked   struct{ *ranking.Queries }
 	taught   struct{ groundtruth.Queries }
 	inferred struct{ *inference.Service }
+	placed   struct{ *inference.Places }
 	governed struct{ *governor.Governor }
 	viewed   struct{ *poolview.Views }
 	stocked  struct{ *dataset.Catalogue }
@@ -113,6 +114,7 @@ type Service struct {
 	ranked
 	taught
 	inferred
+	placed
 	governed
 	viewed
 	stocked
@@ -161,7 +163,8 @@ func (s *Service) serve(truth *groundtruth.Base) {
 		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify,
 	})}
 	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus})}
-	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, RanOn: s.ranOn, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Look: s.Look, Gate: gate.New(), Now: now})}
+	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, RanOn: s.ranOn, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Leaders: s.leaders, Entries: s.poolEntries, Apply: s.applyRules, Look: s.Look, Gate: gate.New(), Now: now})}
+	s.placed = placed{inference.NewPlaces(s.inferred.Service)}
 	s.taught = taught{truth.Queries()}
 	s.ranked = ranked{ranking.New(s.store, ranking.Options{Look: s.Look, Deployments: s.Deployments, Now: now})}
 	s.analysed = analysed{analysis.New(s.Look, ranking.LeaderOf)}

@@ -50,6 +50,7 @@ const defaultPatience = 60 * time.Second
 type Client struct {
 	StudyCalls
 	PoolCalls
+	EdgeCalls
 	HookCalls
 	LauncherCalls
 	AccessCalls
@@ -59,8 +60,11 @@ type Client struct {
 // StudyCalls are the calls about studies and their trials.
 type StudyCalls struct{ *caller }
 
-// PoolCalls are the calls about workers, leases, quotas, ground truth, devices and tokens.
+// PoolCalls are the calls about workers, leases, quotas, ground truth and tokens.
 type PoolCalls struct{ *caller }
+
+// EdgeCalls are the calls about models where they are used: devices, boards and backends.
+type EdgeCalls struct{ *caller }
 
 // LauncherCalls are the calls of launchers, and about what they start.
 type LauncherCalls struct{ *caller }
@@ -107,7 +111,7 @@ func New(options Options) (*Client, error) {
 	// A redirect would take the call, and perhaps the token, somewhere else.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &sender
-	return &Client{StudyCalls{client}, PoolCalls{client}, HookCalls{client}, LauncherCalls{client}, AccessCalls{client}, client}, nil
+	return &Client{StudyCalls{client}, PoolCalls{client}, EdgeCalls{client}, HookCalls{client}, LauncherCalls{client}, AccessCalls{client}, client}, nil
 }
 
 // newTransport is the standard one with room for a worker's parallel calls.

@@ -66,7 +66,7 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 		Version: term.Version(),
 	})
 	root.AddCommand(
-		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), truthcmd.Command(), profilecmd.Command(),
+		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), edgecmd.BackendCommand(), truthcmd.Command(), profilecmd.Command(),
 		servecmd.Command(), servecmd.TokenCommand(), servecmd.UserCommand(), logincmd.LoginCommand(), logincmd.LogoutCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
 		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), keyscmd.Command(), policycmd.Command(), datasetcmd.Command(), mcpcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.GroupCommand(), poolcmd.ReservationCommand(),

@@ -1,107 +1,111 @@
-// Package backend answers: which backend shall serve these requests?
+// Package backend answers: on which backend is a model served best?
 //
-// A backend is where a model can be deployed: cores, memory, GPUs, and whatever
-// runtime is on it. Given the features of a model, a pattern of requests and
-// what the user wants most, a regressor predicts for each backend what a run
-// would take, and the best backend by the user's priorities is chosen among
-// those that keep the hard limits. The regressor learns from every run (Patidar
-// and others, DOPE-ML, sections 4 and 4.2), so that predictions and choices get
-// better with use.
+// A backend is a place to deploy at a price: some cores and memory of a device. Of those
+// that keep to the study's bounds, the best by the user's priorities is chosen (Patidar and
+// others, DOPE-ML, sections 4 and 4.2). What a model takes there was measured, or is an
+// estimate that measurements calibrate (package deployment). An estimate is never chosen:
+// it says what is likely, and which backends are worth measuring.
 //
-// The package is pure and deterministic: a choice follows from the settings,
-// the seed and the runs that were learned.
+// The package is pure.
 package backend
 
 import (
-	"fmt"
-	"math"
+	"time"
 
+	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// Profile is what is known of a backend before anything ran on it.
-type Profile struct {
-	// Name is how runs refer to it.
-	Name string `json:"name" yaml:"name"`
-	// Cores is how many CPU cores a deployment gets.
-	Cores float64 `json:"cores" yaml:"cores"`
-	// MemoryBytes is the limit of main memory.
-	MemoryBytes float64 `json:"memory_bytes" yaml:"memory_bytes"`
-	// GPUs is how many, and GPUMemoryBytes the memory of each; 0 for none.
-	GPUs           float64 `json:"gpus" yaml:"gpus"`
-	GPUMemoryBytes float64 `json:"gpu_memory_bytes" yaml:"gpu_memory_bytes"`
-	// CostPerHour is in any one currency, for a deployment that is up; 0 when
-	// not known.
-	CostPerHour float64 `json:"cost_per_hour" yaml:"cost_per_hour"`
-	// IdleWatts and LoadWatts are the power of the backend when nothing runs and
-	// when it is busy; 0 when not known.
-	IdleWatts float64 `json:"idle_watts" yaml:"idle_watts"`
-	LoadWatts float64 `json:"load_watts" yaml:"load_watts"`
-	// AccuracyLoss is what the backend's runtime takes off a model's accuracy
-	// (by quantizing, say), for models whose accuracy here nobody measured.
-	AccuracyLoss float64 `json:"accuracy_loss" yaml:"accuracy_loss"`
+// BackendOffer is what a backend is.
+type BackendOffer struct {
+	Device string `json:"device" minLength:"1" maxLength:"128" doc:"a name of the catalogue, or board/ and the name that an edge agent was given"`
+	// Cores and MemoryMiB are those that a deployment gets; 0: all that the device has.
+	Cores     int `json:"cores,omitempty" minimum:"0" maximum:"4096" doc:"cores that a deployment gets; 0 or absent: all of the device"`
+	MemoryMiB int `json:"memory_mib,omitempty" minimum:"0" maximum:"16777216" doc:"memory that weights and activations may take; 0 or absent: that of the device"`
+	// PricePerHour is in any one currency, for a deployment that is up.
+	PricePerHour float64 `json:"price_per_hour" minimum:"0" maximum:"1000000" doc:"in any one currency, for a deployment that is up; 0: it is free"`
+	// MaxRate is how many requests a second it takes; 0: no limit beside its speed.
+	MaxRate float64 `json:"max_rate,omitempty" minimum:"0" maximum:"1000000000" doc:"requests a second that it takes at most; 0 or absent: what it is able to"`
 }
 
-const gibibyte = 1 << 30
-
-// Defaults are the four backends of DOPE-ML (table 1), with the upper end of
-// the memory it gives as a range. It says nothing of cost and power.
-func Defaults() []Profile {
-	return []Profile{
-		{Name: "B1", Cores: 2, MemoryBytes: 4 * gibibyte},
-		{Name: "B2", Cores: 4, MemoryBytes: 6 * gibibyte},
-		{Name: "B3", Cores: 2, MemoryBytes: 4 * gibibyte, GPUs: 1, GPUMemoryBytes: 11 * gibibyte},
-		{Name: "B4", Cores: 4, MemoryBytes: 6 * gibibyte, GPUs: 1, GPUMemoryBytes: 11 * gibibyte},
-	}
+// Backend is a backend with its name.
+type Backend struct {
+	Name string `json:"name"`
+	BackendOffer
+	// Seen is when a board of the device asked for work last; nil: none did in the last day.
+	Seen *time.Time `json:"seen,omitempty" doc:"when a board of the device asked for work last; absent: none did in the last day, and nothing is measured"`
 }
 
-// maxBackends bounds how many backends are compared.
-const maxBackends = 64
-
-// Check refuses profiles that cannot be compared: every fault with its field.
-func Check(profiles []Profile) error {
-	var faults []problem.Field
-	fault := func(i int, field string, value any, message string) {
-		faults = append(faults, problem.Field{Path: fmt.Sprintf("backends[%d].%s", i, field), Message: message, Value: value})
+// Fault says what is wrong with the name; the bounds of the offer are the API's.
+func Fault(name string) error {
+	if device.IsName(name) && len(name) <= 64 {
+		return nil
 	}
-	if len(profiles) == 0 || len(profiles) > maxBackends {
-		return problem.New(problem.Invalid, "there are %d backends; give 1 to %d", len(profiles), maxBackends)
-	}
-	seen := map[string]bool{}
-	for i, one := range profiles {
-		if one.Name == "" || len(one.Name) > maxName {
-			fault(i, "name", one.Name, fmt.Sprintf("a name of 1 to %d bytes is needed", maxName))
-		}
-		if seen[one.Name] {
-			fault(i, "name", one.Name, "another backend has this name")
-		}
-		seen[one.Name] = true
-		if !(one.Cores > 0 && one.Cores <= 1e6) {
-			fault(i, "cores", one.Cores, "must be above 0 and at most 1000000")
-		}
-		if !(one.MemoryBytes > 0 && one.MemoryBytes <= maxBytes) {
-			fault(i, "memory_bytes", one.MemoryBytes, "must be above 0 and at most 1e15")
-		}
-		if (one.GPUs > 0) != (one.GPUMemoryBytes > 0) {
-			fault(i, "gpu_memory_bytes", one.GPUMemoryBytes, "must be given with gpus, and only then")
-		}
-		for _, optional := range []struct {
-			field string
-			value float64
-		}{{"gpus", one.GPUs}, {"gpu_memory_bytes", one.GPUMemoryBytes}, {"cost_per_hour", one.CostPerHour},
-			{"idle_watts", one.IdleWatts}, {"load_watts", one.LoadWatts}, {"accuracy_loss", one.AccuracyLoss}} {
-			if !(optional.value >= 0 && optional.value <= maxBytes) {
-				fault(i, optional.field, optional.value, "must be 0 or more, and at most 1e15")
-			}
-		}
-		if one.LoadWatts > 0 && one.IdleWatts > one.LoadWatts {
-			fault(i, "idle_watts", one.IdleWatts, "must not be above load_watts")
-		}
-	}
-	if len(faults) > 0 {
-		return problem.WithFields("the backends cannot be compared", faults)
-	}
-	return nil
+	return problem.WithFields("the backend is not valid", []problem.Field{{Path: "backend", Value: name, Message: "must be a name of up to 64 small letters, digits and single hyphens"}})
 }
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// State is what is known of a backend for a model.
+type State string
+
+// The states.
+const (
+	Keeps    State = "keeps"    // it keeps to the bounds, at the bad end of the band as well
+	Doubtful State = "doubtful" // it keeps to them, but not at the bad end
+	Misses   State = "misses"   // it does not
+	Unknown  State = "unknown"  // nothing can be said of it yet
+)
+
+// BackendOption is one backend for a model.
+type BackendOption struct {
+	Backend Backend `json:"backend"`
+	State   State   `json:"state" enum:"keeps,doubtful,misses,unknown"`
+	// Measured says that the numbers were measured there; else they are estimates.
+	Measured bool     `json:"measured"`
+	Reasons  []string `json:"reasons" doc:"why it misses the bounds, or may"`
+	// Deployment is how the model is best run there; nil where that is not known.
+	Deployment *deployment.Deployment `json:"deployment,omitempty"`
+	// Cost is of one sample: of the time it takes, or, with a rate of requests, of the time
+	// until the next, since the deployment stays up.
+	Cost float64 `json:"cost_per_sample"`
+	// Worse is by which part it is worse than the best, all priorities together.
+	Worse *float64 `json:"worse,omitempty" doc:"by which part it is worse than the best one that keeps the bounds, all priorities together"`
+	// Wanted says that a board shall measure the model there: it could be the best.
+	Wanted bool `json:"wanted" doc:"it could be the best, and was not measured: boards are asked to"`
+}
+
+// Judge is the backend for a model that is best deployed there so, under the load; nil: one
+// sample after the other.
+func Judge(b Backend, d deployment.Deployment, load *deployment.Load) BackendOption {
+	d.Front = nil
+	o := BackendOption{Backend: b, State: Keeps, Reasons: []string{}, Deployment: &d, Measured: d.Runs() && !d.Estimated()}
+	rate := 0.0
+	if load != nil {
+		rate = load.Rate
+	}
+	switch {
+	case b.MaxRate > 0 && rate > b.MaxRate:
+		o.State, o.Reasons = Misses, append(o.Reasons, limit(b.MaxRate, rate))
+	case !d.Runs() || !d.Feasible:
+		o.State, o.Reasons = Misses, append(o.Reasons, d.Unmet...)
+	case len(d.Doubtful) > 0:
+		o.State, o.Reasons = Doubtful, append(o.Reasons, d.Doubtful...)
+	}
+	if hour := 3600.0; rate > 0 {
+		o.Cost = b.PricePerHour / hour / rate
+	} else if d.Runs() {
+		o.Cost = b.PricePerHour / hour / d.SamplesPerSecond
+	}
+	return o
+}
+
+// Settling reports whether the backend keeps to the bounds as measured, so that other settings
+// may be still better.
+func (o BackendOption) Settling() bool {
+	return o.Measured && (o.State == Keeps || o.State == Doubtful)
+}
+
+// Unjudged is a backend of which nothing can be said, and why.
+func Unjudged(b Backend, why string) BackendOption {
+	return BackendOption{Backend: b, State: Unknown, Reasons: []string{why}}
+}

@@ -107,20 +107,7 @@ func boardFaults(name string, site emu.Site) (faults []problem.Field) {
 	if _, err := machineOf(site).Device(); err != nil {
 		faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
 	}
-	if own, ok := strings.CutPrefix(name, device.BoardPrefix); ok {
-		if !device.IsName(own) {
-			faults = append(faults, problem.Field{Path: "device", Value: name, Message: "must have small letters, digits and single hyphens after " + device.BoardPrefix})
-		}
-		return faults
-	}
-	devices, err := catalogue()
-	if err == nil {
-		_, err = device.Find(devices, name)
-	}
-	if err != nil {
-		faults = append(faults, problem.Field{Path: "device", Value: name, Message: "is none of the catalogue (tandem edge devices): begin a name of your own with " + device.BoardPrefix})
-	}
-	return faults
+	return append(faults, deviceFaults(name)...)
 }
 
 // present notes that the board is there.
@@ -188,7 +175,11 @@ func (s *Service) CheckBoards(def definition.Definition) error {
 
 // orderFor is the next thing to measure on such a device; nil if there is nothing.
 func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrder, error) {
-	for _, want := range s.options.Wanted(ask.Device) {
+	more, err := s.also(ctx, ask.Device)
+	if err != nil {
+		return nil, err
+	}
+	for _, want := range append(s.options.Wanted(ask.Device), more...) {
 		settings, err := want.Definition.Inference.Settings()
 		if err != nil {
 			continue // a later version's: its own server measures for it

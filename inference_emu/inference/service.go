@@ -69,6 +69,13 @@ type Options struct {
 	Refresh Refresh
 	// Import makes the change durable, with the answer to the request.
 	Import func(ctx context.Context, change journal.Change, answer *protocol.ArchitecturesImported) error
+	// Leaders are the studies in memory that have an inference section, each with its
+	// recommended trial, if that has a model.
+	Leaders func() []journal.View
+	// Entries returns the stored entries of the kind, Apply makes some durable, with the
+	// answer under the call's key.
+	Entries func(ctx context.Context, kind string) ([]journal.PoolEntry, error)
+	Apply   func(ctx context.Context, entries []journal.PoolEntry, answer any) (ours bool, err error)
 	// Look returns a copy of the study with the reference.
 	Look func(ctx context.Context, ref string) (journal.View, error)
 	// Gate lets one overview be made at a time.
@@ -80,6 +87,8 @@ type Options struct {
 type Service struct {
 	store   Store
 	options Options
+	// also is what choices of backends want to know of a device.
+	also func(ctx context.Context, device string) ([]Wanted, error)
 
 	// searching lets one search of devices run at a time: it takes a whole core.
 	searching gate.Gate
@@ -117,6 +126,7 @@ func New(store Store, options Options) *Service {
 		store: store, options: options, searching: gate.New(), fitting: gate.New(), fits: deployment.Fits{Now: options.Now}, makes: make(map[string]*making),
 		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
 		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
+		also: func(context.Context, string) ([]Wanted, error) { return nil, nil },
 	}
 }
 

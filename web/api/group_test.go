@@ -19,7 +19,7 @@ import (
 // until it is named here. Those of no study are in none of the lists.
 var roleOf = map[string][]string{
 	"viewer": {
-		"export-study", "follow-events", "get-advice", "get-columns", "get-correlations", "get-curves", "get-deployments", "get-edge-overview", "get-importance",
+		"choose-backend", "export-study", "follow-events", "get-advice", "get-columns", "get-correlations", "get-curves", "get-deployments", "get-edge-overview", "get-importance",
 		"get-log", "get-measurements", "get-pareto", "get-plan", "get-recommendation", "get-samples", "get-study", "get-timeline", "get-trial", "get-trial-artifact",
 		"list-trials", "get-deflation", "get-study-hooks",
 	},

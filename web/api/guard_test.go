@@ -77,6 +77,7 @@ var expectedAccess = map[string]string{
 	"GET /api/v1/pool/wanted": "admin user viewer launcher", "GET /api/v1/pool/forecast": "admin user viewer", "GET /api/v1/pool/advice": "admin viewer",
 	"GET /api/v1/quotas": "admin user viewer", "GET /api/v1/quotas/{user}": "admin user viewer", "PUT /api/v1/quotas/{user}": "admin", "DELETE /api/v1/quotas/{user}": "admin",
 	"GET /api/v1/groups": "admin user viewer", "PUT /api/v1/groups/{group}": "admin", "DELETE /api/v1/groups/{group}": "admin", "PUT /api/v1/studies/{study}/groups": "admin user",
+	"GET /api/v1/backends": "admin user viewer", "PUT /api/v1/backends/{backend}": "admin", "DELETE /api/v1/backends/{backend}": "admin", "GET /api/v1/studies/{study}/backend": "admin user viewer",
 	"GET /api/v1/reservations": "admin user viewer", "POST /api/v1/reservations": "admin", "DELETE /api/v1/reservations/{reservation}": "admin",
 	"POST /api/v1/workers/{worker}/drain": "admin user", "DELETE /api/v1/workers/{worker}/drain": "admin user",
 	"POST /api/v1/hooks": "admin user", "GET /api/v1/hooks": "admin user", "DELETE /api/v1/hooks/{hook}": "admin user", "POST /api/v1/hooks/{hook}/test": "admin user", "GET /api/v1/studies/{study}/hooks": "admin user viewer",

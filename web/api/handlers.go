@@ -13,7 +13,7 @@ type (
 	analysisAPI  struct{ *server } // analyses and charts
 	workerAPI    struct{ *server } // workers and their leases
 	sharingAPI   struct{ *server } // quotas, reservations, drains and groups
-	knowledgeAPI struct{ *server } // ground truth and architectures
+	knowledgeAPI struct{ *server } // ground truth, architectures and backends
 	accessAPI    struct{ *server } // tokens, sessions and links
 	artifactAPI  struct{ *server } // artifacts
 	forecastAPI  struct{ *server } // forecasts
@@ -55,6 +55,7 @@ func (r tokenRef) name() string       { return r.Token }
 func (r HookRef) name() string        { return r.Hook }
 func (r GroupRef) name() string       { return r.Group }
 func (r BlobRef) name() string        { return r.SHA256 }
+func (r BackendRef) name() string     { return r.Backend }
 
 // ofNamed makes a handler of a use case that is asked for an object by its name.
 func ofNamed[R named, T any](do func(context.Context, string) (T, error)) func(context.Context, *R) (*jsonAnswer[T], error) {

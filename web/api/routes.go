@@ -98,7 +98,7 @@ func (s *server) routes() []route {
 		{"POST", leasePath + "/log", guard.Runners, 204, guard.Call, "append-log", "Append to the trial's log", handle(s, under(s.studies.AppendLog)), nil},
 		{"POST", leasePath + "/artifacts", guard.Runners, 204, guard.Call, "log-artifact", "Keep an uploaded artifact as a file of the trial", handle(s, under(s.studies.LogArtifact)), nil},
 		{"POST", leasePath + "/samples", guard.Runners, 204, guard.Call, "keep-samples", "Keep what was sampled of a trial", handle(s, artifactAPI{s}.keepSamples), nil},
-	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), accessAPI{s}.signInRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes())
+	}, s.answers(), s.sharedRoutes(), accessAPI{s}.enrolmentRoutes(), accessAPI{s}.signInRoutes(), forecastAPI{s}.forecastRoutes(), s.writtenRoutes(), sharingAPI{s}.sharingRoutes(), sharingAPI{s}.groupRoutes(), hookAPI{s}.hookRoutes(), launcherAPI{s}.launcherRoutes(), knowledgeAPI{s}.backendRoutes())
 }
 
 // answers are the routes of results of a study.
@@ -154,7 +154,7 @@ const (
 var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
-	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
+	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "set-backend": true, "remove-backend": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
 	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true,
 	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,
 }

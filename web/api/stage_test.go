@@ -56,11 +56,12 @@ func useCases[S interface {
 	usecases.OfKnowledge
 	usecases.OfDatasets
 	usecases.OfBoards
+	usecases.OfBackends
 	usecases.Receipts
 }](s S) usecases.All {
 	return usecases.All{
 		OfStudies: s, OfAnalyses: s, OfTrials: s, OfCharts: s, OfWorkers: s,
-		OfSharing: s, OfGroups: s, OfLeases: s, OfKnowledge: s, OfDatasets: s, OfBoards: s, Receipts: s,
+		OfSharing: s, OfGroups: s, OfLeases: s, OfKnowledge: s, OfDatasets: s, OfBoards: s, OfBackends: s, Receipts: s,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -124,6 +125,17 @@ func tryEdge(t *testing.T, s *stage, browser context.Context) {
 		}
 	}
 	p.see(`document.querySelectorAll("#configurations tbody tr").length`, rows)
+
+	// A backend is a row, and what no board measured is an estimate.
+	p.see(`document.getElementById("backends").hidden`, true)
+	if _, err := s.studies.SetBackend(t.Context(), "rack", backend.BackendOffer{Device: "raspberry-pi-4", PricePerHour: 0.2}); err != nil {
+		t.Fatal(err)
+	}
+	p.do(chromedp.Reload())
+	p.seeText("#backends-title", "trial 1")
+	p.seeText("#backend-table", "estimate")
+	p.seeText("#backends-note", "No backend was measured to keep the bounds. rack is estimated to be better")
+	p.accessible("the card of backends", wholeRules)
 
 	// Keys go from point to point; the choice is in the address.
 	p.get(`(document.getElementById("scatter").focus(), 1)`)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/backend"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study"
@@ -150,6 +151,14 @@ type OfBoards interface {
 	CheckBoards(def definition.Definition) error
 }
 
+// OfBackends keep backends, and choose of them for models.
+type OfBackends interface {
+	SetBackend(ctx context.Context, name string, offer backend.BackendOffer) (backend.Backend, error)
+	RemoveBackend(ctx context.Context, name string) error
+	Backends(ctx context.Context) ([]backend.Backend, error)
+	ChooseBackend(ctx context.Context, ref string, number *int, priority string) (backend.BackendChoice, error)
+}
+
 // Receipts finds the answers of earlier calls by their idempotency keys.
 type Receipts interface {
 	Receipt(ctx context.Context, key, request string) (answer json.RawMessage, found bool, err error)
@@ -168,10 +177,11 @@ type All struct {
 	OfKnowledge
 	OfDatasets
 	OfBoards
+	OfBackends
 	Receipts
 }
 
 // New returns the use cases of the service, which has all of them.
 func New(service *study.Service) All {
-	return All{service, service, service, service, service, service, service, service, service, service, service, service}
+	return All{service, service, service, service, service, service, service, service, service, service, service, service, service}
 }

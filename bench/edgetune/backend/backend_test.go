@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 )
 
 // made is a task of two runtimes: one is faster for quantized models, the other
@@ -59,7 +59,7 @@ func TestLearningBeatsOneBackendForAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned, err := method{settings: &backend.Settings{Exploration: backend.Optimism, Share: 0.1}}.play(made, 1)
+	learned, err := method{settings: &dopeml.Settings{Exploration: dopeml.Optimism, Share: 0.1}}.play(made, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 )
 
 // result is a model on a platform (a device with a runtime), one sample at a time.
@@ -92,8 +92,8 @@ func names() []string {
 // task is a problem with its measurements.
 type task struct {
 	spec     spec
-	profiles []backend.Profile
-	models   []backend.Model
+	profiles []dopeml.Profile
+	models   []dopeml.Model
 	measured [][]result // model by backend
 }
 
@@ -134,8 +134,8 @@ func newTask(s spec, results []result) (*task, error) {
 
 // profile is what a platform is made of; its runtime's name tells those of one
 // device apart.
-func profile(platform string) backend.Profile {
-	one := backend.Profile{Name: platform, Cores: 4, MemoryBytes: 4 << 30} // Raspberry Pi 4
+func profile(platform string) dopeml.Profile {
+	one := dopeml.Profile{Name: platform, Cores: 4, MemoryBytes: 4 << 30} // Raspberry Pi 4
 	switch {
 	case strings.HasPrefix(platform, "vim4"):
 		one.Cores, one.MemoryBytes = 8, 8<<30
@@ -149,12 +149,12 @@ func profile(platform string) backend.Profile {
 }
 
 // values are the measures of a model on a backend.
-func (t *task) values(model, b int) backend.Values {
+func (t *task) values(model, b int) dopeml.Values {
 	return t.run(model, b).Measured.Values()
 }
 
-func (t *task) run(model, b int) backend.Run {
+func (t *task) run(model, b int) dopeml.Run {
 	one := t.measured[model][b]
-	return backend.Run{Model: t.models[model], Request: backend.Request{Batch: 1}, Backend: t.profiles[b].Name,
-		Measured: backend.Measured{LatencySeconds: &one.seconds, JoulesPerInference: &one.joules, Accuracy: &one.accuracy}}
+	return dopeml.Run{Model: t.models[model], Request: dopeml.Request{Batch: 1}, Backend: t.profiles[b].Name,
+		Measured: dopeml.Measured{LatencySeconds: &one.seconds, JoulesPerInference: &one.joules, Accuracy: &one.accuracy}}
 }

@@ -3,7 +3,6 @@
 //	TANDEM_DATA=... go run ./bench/edgetune/backend            # under a minute; the tables of docs/benchmarks/edgetune.md
 //	TANDEM_DATA=... go run ./bench/edgetune/backend -seeds 3   # a look
 //	go run ./bench/edgetune/backend -real bench/edgetune/onnxruntime.json,inference_emu/estimate/testdata/onnxruntime.json
-//	TANDEM_DATA=... go run ./bench/edgetune/backend -runs vim4 > runs.jsonl   # for 'tandem edge backend --runs'
 //
 // The data are MLPerf Inference results: 94 image models, each on several
 // runtimes of a device, with latency, energy and accuracy. A stream of requests
@@ -14,7 +13,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -25,7 +23,6 @@ import (
 func main() {
 	seeds := flag.Int("seeds", 10, "how many streams for each problem and method")
 	only := flag.String("problem", "", "only this problem")
-	runs := flag.String("runs", "", "write the runs of this problem as JSON lines, and stop")
 	kept := flag.String("real", "", "files of runs with CPU use and memory, with commas between: compare predictors on these, and stop")
 	flag.Parse()
 	if *kept != "" {
@@ -35,13 +32,13 @@ func main() {
 		}
 		return
 	}
-	if err := bench(*seeds, *only, *runs); err != nil {
+	if err := bench(*seeds, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/edgetune/backend:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(seeds int, only, runs string) error {
+func bench(seeds int, only string) error {
 	folder := os.Getenv("TANDEM_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "shared", "data")
@@ -55,7 +52,7 @@ func bench(seeds int, only, runs string) error {
 	}
 	var problems []*task
 	for _, spec := range specs() {
-		if only != "" && spec.name != only && runs == "" || runs != "" && spec.name != runs {
+		if only != "" && spec.name != only {
 			continue
 		}
 		one, err := newTask(spec, results)
@@ -67,25 +64,9 @@ func bench(seeds int, only, runs string) error {
 	if len(problems) == 0 {
 		return fmt.Errorf("there is no such problem; the problems are %v", names())
 	}
-	if runs != "" {
-		return writeRuns(problems[0])
-	}
 	agreement(problems)
 	if err := compare(problems, seeds); err != nil {
 		return err
 	}
 	return upgrade(results, seeds)
-}
-
-// writeRuns prints every measurement of a problem as a run.
-func writeRuns(t *task) error {
-	encoder := json.NewEncoder(os.Stdout)
-	for m := range t.models {
-		for b := range t.profiles {
-			if err := encoder.Encode(t.run(m, b)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
 
@@ -20,17 +20,17 @@ type size struct {
 // others 2018 with the model page of TensorFlow (V2), Howard and others 2019
 // and the same page (V3), and the page of EfficientNet-lite. The multiply-
 // accumulates go with the square of the resolution.
-func features(one result) (backend.Model, error) {
+func features(one result) (dopeml.Model, error) {
 	what, known := published(one)
 	if !known {
-		return backend.Model{}, fmt.Errorf("nothing is known of the architecture of %s", one.model)
+		return dopeml.Model{}, fmt.Errorf("nothing is known of the architecture of %s", one.model)
 	}
 	resolution := what.resolution
 	if one.resolution > 0 && one.family != "efficientnet" {
 		resolution = one.resolution
 	}
 	scale := resolution / what.resolution
-	model := backend.Model{Name: one.model, Operations: 2e6 * what.macs * scale * scale, Parameters: 1e6 * what.parameters,
+	model := dopeml.Model{Name: one.model, Operations: 2e6 * what.macs * scale * scale, Parameters: 1e6 * what.parameters,
 		WeightBytes: 4e6 * what.parameters, InputElements: 3 * resolution * resolution,
 		Layers: map[graph.Class]float64{graph.Convolution: what.convolutions, graph.Depthwise: what.depthwise}}
 	if one.quantized {

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
-	"github.com/tandem-tune/tandem/inference_emu/backend"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
 )
@@ -17,11 +17,14 @@ import (
 // real are runs of ONNX Runtime on one machine that have CPU time and memory. Its
 // backends are numbers of cores, of which each costs the same.
 type real struct {
-	profiles []backend.Profile
-	models   map[string]backend.Model
+	profiles []dopeml.Profile
+	models   map[string]dopeml.Model
 	names    []string
 	batches  []int
-	measured map[setting]backend.Measured
+	measured map[setting]dopeml.Measured
+
+	device    estimate.Device
+	workloads map[string]estimate.Workload
 }
 
 // setting is a model with a batch on a backend.
@@ -35,25 +38,26 @@ type setting struct {
 const realMemoryBytes = 8 << 30
 
 func readReal(paths []string) (*real, error) {
-	r := &real{models: map[string]backend.Model{}, measured: map[setting]backend.Measured{}}
+	r := &real{models: map[string]dopeml.Model{}, measured: map[setting]dopeml.Measured{}, workloads: map[string]estimate.Workload{}}
 	for _, path := range paths {
 		all, err := runs.Read(path)
 		if err != nil {
 			return nil, err
 		}
 		for name, workload := range all.Workloads {
-			r.models[name] = realFeatures(name, workload)
+			r.models[name], r.workloads[name] = realFeatures(name, workload), workload
 		}
+		r.device = all.Device
 		for _, one := range all.Runs {
-			b := slices.IndexFunc(r.profiles, func(p backend.Profile) bool { return p.Cores == float64(one.Threads) })
+			b := slices.IndexFunc(r.profiles, func(p dopeml.Profile) bool { return p.Cores == float64(one.Threads) })
 			if b < 0 {
 				b = len(r.profiles)
-				r.profiles = append(r.profiles, backend.Profile{Name: fmt.Sprintf("cores-%d", one.Threads), Cores: float64(one.Threads),
+				r.profiles = append(r.profiles, dopeml.Profile{Name: fmt.Sprintf("cores-%d", one.Threads), Cores: float64(one.Threads),
 					MemoryBytes: realMemoryBytes, CostPerHour: float64(one.Threads)})
 			}
 			busy := min(1, one.CPUSeconds/(one.Seconds*float64(one.Threads)))
 			memory := float64(one.MemoryBytes)
-			r.measured[setting{one.Model, one.Batch, b}] = backend.Measured{CPUUtilization: &busy, MemoryBytes: &memory, LatencySeconds: &one.Seconds}
+			r.measured[setting{one.Model, one.Batch, b}] = dopeml.Measured{CPUUtilization: &busy, MemoryBytes: &memory, LatencySeconds: &one.Seconds}
 			if !slices.Contains(r.names, one.Model) {
 				r.names = append(r.names, one.Model)
 			}
@@ -75,20 +79,20 @@ func readReal(paths []string) (*real, error) {
 }
 
 // realFeatures are what a workload says of a model.
-func realFeatures(name string, w estimate.Workload) backend.Model {
+func realFeatures(name string, w estimate.Workload) dopeml.Model {
 	f := w.Float
-	return backend.Model{Name: name, Operations: f.Operations(), Parameters: f.WeightBytes / 4, WeightBytes: f.WeightBytes,
+	return dopeml.Model{Name: name, Operations: f.Operations(), Parameters: f.WeightBytes / 4, WeightBytes: f.WeightBytes,
 		ActivationBytes: f.DenseBytes + f.DepthwiseBytes + f.CurvedBytes + f.LightBytes,
 		Layers:          map[graph.Class]float64{graph.Convolution: f.Heavy, graph.Elementwise: f.Light}}
 }
 
-func (r *real) run(at setting) backend.Run {
-	return backend.Run{Model: r.models[at.model], Request: backend.Request{Batch: float64(at.batch)}, Backend: r.profiles[at.backend].Name, Measured: r.measured[at]}
+func (r *real) run(at setting) dopeml.Run {
+	return dopeml.Run{Model: r.models[at.model], Request: dopeml.Request{Batch: float64(at.batch)}, Backend: r.profiles[at.backend].Name, Measured: r.measured[at]}
 }
 
 // realMeasures are what the runs have.
-func realMeasures() []backend.Measure {
-	return []backend.Measure{backend.LatencySeconds, backend.MemoryBytes, backend.CPUUtilization}
+func realMeasures() []dopeml.Measure {
+	return []dopeml.Measure{dopeml.LatencySeconds, dopeml.MemoryBytes, dopeml.CPUUtilization}
 }
 
 // realScore is what a stream gave: percentage errors of each measure for models
@@ -102,11 +106,7 @@ type realScore struct {
 // play asks for each model and batch twice in random order, with drawn priorities
 // of latency against cost, and learns from the chosen backend alone. A quarter of
 // the models is held out.
-func (r *real) play(settings backend.Settings, seed uint64) (s realScore, err error) {
-	chooser, err := backend.New(r.profiles, settings)
-	if err != nil {
-		return s, err
-	}
+func (r *real) play(chooser player, seed uint64) (s realScore, err error) {
 	random := rand.New(rand.NewPCG(seed, 78))
 	names := slices.Clone(r.names)
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -129,21 +129,18 @@ func (r *real) play(settings backend.Settings, seed uint64) (s realScore, err er
 			s.early = r.percent(chooser, heldOut)
 		}
 		weight := random.Float64()
-		wishes := backend.Wishes{Weights: map[backend.Criterion]float64{backend.ByLatency: weight, backend.ByCost: 1 - weight}}
+		wishes := dopeml.Wishes{Weights: map[dopeml.Criterion]float64{dopeml.ByLatency: weight, dopeml.ByCost: 1 - weight}}
 		losses := r.losses(at, wishes)
 		least := slices.Min(losses)
-		choice, err := chooser.Choose(r.models[at.model], backend.Request{Batch: float64(at.batch)}, wishes)
-		if err != nil {
+		explored := false
+		if at.backend, explored, err = chooser.choose(at, wishes); err != nil {
 			return s, err
 		}
-		at.backend = max(choice.Chosen, 0)
 		s.regret[i/half] += (losses[at.backend] - least) / float64(half)
 		for b, loss := range losses {
 			always[b][i/half] += (loss - least) / float64(half)
 		}
-		run := r.run(at)
-		run.Explored = choice.Explored
-		if err := chooser.Learn(run); err != nil {
+		if err := chooser.learn(at, explored); err != nil {
 			return s, err
 		}
 	}
@@ -152,22 +149,22 @@ func (r *real) play(settings backend.Settings, seed uint64) (s realScore, err er
 	return s, nil
 }
 
-func (r *real) losses(at setting, wishes backend.Wishes) []float64 {
+func (r *real) losses(at setting, wishes dopeml.Wishes) []float64 {
 	var losses []float64
 	for b, profile := range r.profiles {
 		at.backend = b
 		values := r.measured[at].Values()
-		losses = append(losses, wishes.Loss(backend.Judge(profile, r.models[at.model], backend.Request{Batch: float64(at.batch)}, values)))
+		losses = append(losses, wishes.Loss(dopeml.Judge(profile, r.models[at.model], dopeml.Request{Batch: float64(at.batch)}, values)))
 	}
 	return losses
 }
 
 // percent is the mean absolute percentage error of each measure.
-func (r *real) percent(chooser *backend.Chooser, models []string) (errors [3]float64) {
+func (r *real) percent(chooser player, models []string) (errors [3]float64) {
 	count := float64(len(models) * len(r.batches) * len(r.profiles))
 	for _, name := range models {
 		for _, batch := range r.batches {
-			for b, values := range predicted(chooser, r.models[name], backend.Request{Batch: float64(batch)}) {
+			for b, values := range chooser.predict(name, batch) {
 				really := r.measured[setting{name, batch, b}].Values()
 				for i, measure := range realMeasures() {
 					errors[i] += math.Abs(values[measure]-really[measure]) / really[measure] / count
@@ -188,16 +185,29 @@ func reportReal(out io.Writer, paths []string, seeds int) error {
 	fmt.Fprintln(out, "| method | MAPE of latency: after 10 runs > at the end | of memory | of CPU use | regret %: first half > second half |")
 	fmt.Fprintln(out, "|---|---|---|---|---|")
 	scores := make([]realScore, seeds)
-	for seed := range seeds {
-		if scores[seed], err = r.play(backend.Settings{Exploration: backend.Optimism, Share: 0.1}, uint64(seed)); err != nil {
-			return err
+	for _, one := range []struct {
+		name string
+		make func() (player, error)
+	}{{"DOPE-ML's, ridge", r.ridge}, {"estimates of the device, as the server's", r.estimates}} {
+		for seed := range seeds {
+			chooser, err := one.make()
+			if err != nil {
+				return err
+			}
+			if scores[seed], err = r.play(chooser, uint64(seed)); err != nil {
+				return err
+			}
 		}
+		fmt.Fprintf(out, "| %s |", one.name)
+		for i := range realMeasures() {
+			if math.IsNaN(scores[0].late[i]) {
+				fmt.Fprint(out, " |") // it predicts no such thing
+				continue
+			}
+			fmt.Fprintf(out, " %s > %s |", spread(scores, func(s realScore) float64 { return s.early[i] }), spread(scores, func(s realScore) float64 { return s.late[i] }))
+		}
+		fmt.Fprintf(out, " %s > %s |\n", spread(scores, func(s realScore) float64 { return s.regret[0] }), spread(scores, func(s realScore) float64 { return s.regret[1] }))
 	}
-	fmt.Fprint(out, "| learned |")
-	for i := range realMeasures() {
-		fmt.Fprintf(out, " %s > %s |", spread(scores, func(s realScore) float64 { return s.early[i] }), spread(scores, func(s realScore) float64 { return s.late[i] }))
-	}
-	fmt.Fprintf(out, " %s > %s |\n", spread(scores, func(s realScore) float64 { return s.regret[0] }), spread(scores, func(s realScore) float64 { return s.regret[1] }))
 	fmt.Fprintf(out, "| one backend, the best in hindsight | | | | %s > %s |\n", spread(scores, func(s realScore) float64 { return s.fixed[0] }), spread(scores, func(s realScore) float64 { return s.fixed[1] }))
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/tandem-tune/tandem/inference_emu/backend"
 )
 
 // The runs that are kept have what predictors learn, and learning them makes
@@ -22,7 +20,11 @@ func TestRealRunsTeachMemoryAndUse(t *testing.T) {
 	}
 	var early, late [3]float64
 	for seed := range uint64(3) {
-		s, err := r.play(backend.Settings{Exploration: backend.Optimism, Share: 0.1}, seed)
+		chooser, err := r.ridge()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := r.play(chooser, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,6 +37,23 @@ func TestRealRunsTeachMemoryAndUse(t *testing.T) {
 	}
 	if !(late[0] < early[0] && late[1] < 0.6) {
 		t.Errorf("errors of latency, memory and CPU use: %v after ten runs, %v at the end", early, late)
+	}
+}
+
+// Estimates of the device, with what was measured in their place, choose better than one
+// backend for all.
+func TestEstimatesChooseWell(t *testing.T) {
+	r, err := readReal([]string{"../onnxruntime.json", "../../../inference_emu/estimate/testdata/onnxruntime.json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chooser, err := r.estimates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.play(chooser, 1)
+	if err != nil || s.regret[1] < 0 || s.regret[1] > s.fixed[1] {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

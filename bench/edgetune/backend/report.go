@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 )
 
 // agreement prints for how many models the fastest runtime is the one of least energy.
@@ -136,12 +136,12 @@ func upgrade(results []result, seeds int) error {
 }
 
 func upgraded(older, newer *task, seed uint64) (stages [3][2]float64, err error) {
-	chooser, err := backend.New(older.profiles, backend.Settings{})
+	chooser, err := dopeml.New(older.profiles, dopeml.Settings{})
 	if err != nil {
 		return stages, err
 	}
 	requests, heldOut := newer.stream(seed)
-	var before []backend.Run
+	var before []dopeml.Run
 	for _, r := range requests[:len(requests)/2] {
 		for b := range older.profiles {
 			before = append(before, older.run(r.model, b))

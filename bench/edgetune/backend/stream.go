@@ -5,13 +5,13 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 )
 
 // request is one of a stream.
 type request struct {
 	model  int
-	wishes backend.Wishes
+	wishes dopeml.Wishes
 	loss   []float64 // really, for each backend
 	keeps  []bool    // whether the backend really keeps the limits
 	best   int       // in hindsight
@@ -37,20 +37,20 @@ func (t *task) stream(seed uint64) (requests []request, heldOut []int) {
 // together, and a third have a limit for the latency that at least one backend keeps.
 func (t *task) request(model int, random *rand.Rand) request {
 	latency := random.Float64()
-	r := request{model: model, best: -1, wishes: backend.Wishes{
-		Weights: map[backend.Criterion]float64{backend.ByLatency: latency, backend.ByEnergy: 1 - latency}, Limits: map[backend.Criterion]float64{}}}
+	r := request{model: model, best: -1, wishes: dopeml.Wishes{
+		Weights: map[dopeml.Criterion]float64{dopeml.ByLatency: latency, dopeml.ByEnergy: 1 - latency}, Limits: map[dopeml.Criterion]float64{}}}
 	if random.IntN(3) == 0 {
-		r.wishes.Weights[backend.ByAccuracy] = 5
+		r.wishes.Weights[dopeml.ByAccuracy] = 5
 	}
 	if random.IntN(3) == 0 {
 		fastest, slowest := math.Inf(1), 0.0
 		for _, one := range t.measured[model] {
 			fastest, slowest = min(fastest, one.seconds), max(slowest, one.seconds)
 		}
-		r.wishes.Limits[backend.ByLatency] = fastest * math.Pow(slowest/fastest, random.Float64())
+		r.wishes.Limits[dopeml.ByLatency] = fastest * math.Pow(slowest/fastest, random.Float64())
 	}
 	for b := range t.profiles {
-		outcome := backend.Judge(t.profiles[b], t.models[model], backend.Request{Batch: 1}, t.values(model, b))
+		outcome := dopeml.Judge(t.profiles[b], t.models[model], dopeml.Request{Batch: 1}, t.values(model, b))
 		r.loss = append(r.loss, r.wishes.Loss(outcome))
 		r.keeps = append(r.keeps, len(r.wishes.Broken(outcome)) == 0)
 		if r.keeps[b] && (r.best < 0 || r.loss[b] < r.loss[r.best]) {
@@ -63,7 +63,7 @@ func (t *task) request(model int, random *rand.Rand) request {
 // method is a way to choose.
 type method struct {
 	name     string
-	settings *backend.Settings
+	settings *dopeml.Settings
 	// fixed chooses without learning; nil when settings are given.
 	fixed func(t *task, requests []request, at int, random *rand.Rand) int
 }
@@ -75,8 +75,8 @@ func methods() []method {
 		{name: "the fastest (its latency known)", fixed: fastest},
 	}
 	return append(list,
-		method{name: "learned, optimism", settings: &backend.Settings{Exploration: backend.Optimism, Share: 0.1}},
-		method{name: "learned, greedy after one run each", settings: &backend.Settings{Exploration: backend.Optimism, Share: 1e-9}},
+		method{name: "learned, optimism", settings: &dopeml.Settings{Exploration: dopeml.Optimism, Share: 0.1}},
+		method{name: "learned, greedy after one run each", settings: &dopeml.Settings{Exploration: dopeml.Optimism, Share: 1e-9}},
 	)
 }
 
@@ -119,7 +119,7 @@ func (m method) play(t *task, seed uint64) (s score, err error) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	choose := func(i int) (int, error) { return m.fixed(t, requests, i, random), nil }
 	if m.settings != nil {
-		chooser, err := backend.New(t.profiles, *m.settings)
+		chooser, err := dopeml.New(t.profiles, *m.settings)
 		if err != nil {
 			return s, err
 		}
@@ -155,8 +155,8 @@ func (m method) play(t *task, seed uint64) (s score, err error) {
 }
 
 // choose asks the chooser for a request, and teaches it what came of it.
-func (t *task) choose(chooser *backend.Chooser, r request) (int, error) {
-	choice, err := chooser.Choose(t.models[r.model], backend.Request{Batch: 1}, r.wishes)
+func (t *task) choose(chooser *dopeml.Chooser, r request) (int, error) {
+	choice, err := chooser.Choose(t.models[r.model], dopeml.Request{Batch: 1}, r.wishes)
 	if err != nil {
 		return 0, err
 	}
@@ -170,11 +170,11 @@ func (t *task) choose(chooser *backend.Chooser, r request) (int, error) {
 }
 
 // fallback is what is predicted fastest.
-func (t *task) fallback(chooser *backend.Chooser, model int) int {
+func (t *task) fallback(chooser *dopeml.Chooser, model int) int {
 	best, least := 0, math.Inf(1)
-	for b, values := range predicted(chooser, t.models[model], backend.Request{Batch: 1}) {
-		if values[backend.LatencySeconds] < least {
-			best, least = b, values[backend.LatencySeconds]
+	for b, values := range predicted(chooser, t.models[model], dopeml.Request{Batch: 1}) {
+		if values[dopeml.LatencySeconds] < least {
+			best, least = b, values[dopeml.LatencySeconds]
 		}
 	}
 	return best
@@ -182,11 +182,11 @@ func (t *task) fallback(chooser *backend.Chooser, model int) int {
 
 // percent is the mean absolute percentage error of latency and energy over all
 // backends, of models that were in no request.
-func (t *task) percent(chooser *backend.Chooser, models []int) (errors [2]float64) {
+func (t *task) percent(chooser *dopeml.Chooser, models []int) (errors [2]float64) {
 	for _, model := range models {
-		for b, values := range predicted(chooser, t.models[model], backend.Request{Batch: 1}) {
+		for b, values := range predicted(chooser, t.models[model], dopeml.Request{Batch: 1}) {
 			really := t.values(model, b)
-			for i, measure := range []backend.Measure{backend.LatencySeconds, backend.JoulesPerInference} {
+			for i, measure := range []dopeml.Measure{dopeml.LatencySeconds, dopeml.JoulesPerInference} {
 				errors[i] += math.Abs(values[measure]-really[measure]) / really[measure] / float64(len(models)*len(t.profiles))
 			}
 		}
@@ -203,16 +203,16 @@ func indicator(yes bool) float64 {
 
 // predicted is what a run on each backend is expected to take, in the order of the
 // profiles; NaN for what no run has measured.
-func predicted(chooser *backend.Chooser, model backend.Model, request backend.Request) []backend.Values {
-	choice, err := chooser.Choose(model, request, backend.Wishes{Weights: map[backend.Criterion]float64{backend.ByLatency: 1}})
+func predicted(chooser *dopeml.Chooser, model dopeml.Model, request dopeml.Request) []dopeml.Values {
+	choice, err := chooser.Choose(model, request, dopeml.Wishes{Weights: map[dopeml.Criterion]float64{dopeml.ByLatency: 1}})
 	if err != nil {
 		return nil
 	}
-	list := make([]backend.Values, len(choice.Options))
+	list := make([]dopeml.Values, len(choice.Options))
 	for b, option := range choice.Options {
 		for m := range list[b] {
 			list[b][m] = math.NaN()
-			if band, known := option.Predicted[backend.Measure(m).String()]; known {
+			if band, known := option.Predicted[dopeml.Measure(m).String()]; known {
 				list[b][m] = band.Mean
 			}
 		}

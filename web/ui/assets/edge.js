@@ -1,6 +1,7 @@
 // Where the models of a study will run: what they are worth against what they cost
 // on each device, and how to deploy the one that is chosen.
 import { get, referenceOf, studyPath } from "./api.js";
+import { drawBackends } from "./backend-card.js";
 import { fillLegend, palette } from "./chart.js";
 import { DeployCard, between, energyTag, estimated, latency, loadLines, runWith, runs, sampleEnergy, under } from "./deploy.js";
 import { byId, make, setText, show, showError } from "./dom.js";
@@ -170,6 +171,7 @@ function drawTables() {
   setText(byId("configurations-note"), "Configurations that no other beats in latency, energy and throughput at once. The program below is for the chosen ones.");
   setText(byId("deploy-title"), `Deploy the model of trial ${chosen.number}${chosen.number === answer.recommended ? ", which is recommended" : ""}`);
   deploy.draw(chosen.deployments.filter(runs));
+  if (boards !== null) drawBackends(reference, chosen.number).catch(showError);
 }
 
 function draw() {

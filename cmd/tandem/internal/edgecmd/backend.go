@@ -1,249 +1,181 @@
 package edgecmd
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"math"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/backend"
 	"github.com/tandem-tune/tandem/internal/format"
 )
 
-// backendFlags are the choices of "edge backend".
-type backendFlags struct {
-	model, runs, backends   string
-	priorities, limits      []string
-	dimensions              map[string]string
-	accuracy                float64
-	rate, batch, inferences float64
-	pattern                 string
-	explore                 string
-	json                    bool
-}
-
-// maxRunsFile bounds a file of runs, in bytes.
-const maxRunsFile = 256 << 20
-
-func backendCommand() *cobra.Command {
-	var flags backendFlags
-	command := &cobra.Command{
+// BackendCommand is "tandem backend".
+func BackendCommand() *cobra.Command {
+	var flags term.Flags
+	command := term.Group(&cobra.Command{
 		Use:   "backend",
-		Short: "Choose a backend for a model and its requests",
-		Long: `Choose a backend for a model and its requests.
-
-From runs that were measured (one JSON object a line) a regressor learns what a
-run takes on each backend: CPU, GPU and memory use, latency, energy. It predicts
-that for the model and the requests in question, rules out what breaks a limit,
-and chooses the best of the others by the priorities. All numbers are estimates,
-with one standard deviation.
-
-The backends are B1 to B4 of DOPE-ML (2 or 4 cores, with or without a GPU)
-unless a file describes others. docs/edge.md has the formats.`,
-		Example: `  tandem edge backend --model model.onnx --runs runs.jsonl
-  tandem edge backend --model features.json --runs runs.jsonl --backends backends.yaml \
-      --rate 20 --pattern event --priority latency=2,energy=1 --limit 'latency_ms<=50'
-  tandem edge backend --model features.json --runs runs.jsonl --explore optimism --json`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return flags.run(command.InOrStdin(), command.OutOrStdout())
-		},
-	}
-	f := command.Flags()
-	f.StringVar(&flags.model, "model", "", "ONNX file, or JSON file with the features of the model; - is JSON from standard input")
-	f.StringToStringVar(&flags.dimensions, "dimension", nil, "sizes of dimensions that an ONNX file leaves open, as `name=size`")
-	f.Float64Var(&flags.accuracy, "accuracy", 0, "accuracy of a model that is given as ONNX, 0 to 1; 0 when not known")
-	f.StringVar(&flags.runs, "runs", "", "JSON lines of runs to learn from, the oldest first; of each backend the last 1,000 count")
-	f.StringVar(&flags.backends, "backends", "", "YAML or JSON file of backends (default: B1 to B4 of DOPE-ML)")
-	f.StringSliceVar(&flags.priorities, "priority", []string{"latency=1"}, "weights of latency, accuracy, energy and cost: latency=2,energy=1")
-	f.StringSliceVar(&flags.limits, "limit", nil, "what must hold: latency_ms<=50, energy<=0.5 (joules an inference), accuracy>=0.7, cost<=0.001 (an inference)")
-	f.Float64Var(&flags.rate, "rate", 0, "inferences a second; 0 when not known")
-	f.Float64Var(&flags.batch, "batch", 1, "inferences that are run together")
-	f.Float64Var(&flags.inferences, "inferences", 0, "inferences in a burst; 0 when not known")
-	f.StringVar(&flags.pattern, "pattern", string(backend.Periodic), "how requests come: periodic, event (independently) or bursty")
-	f.StringVar(&flags.explore, "explore", string(backend.Greedy), "how to learn about other backends: none or optimism")
-	f.BoolVar(&flags.json, "json", false, "print JSON for scripts")
+		Short: "Places to deploy at a price, and which is best for a model",
+		Long: `Places to deploy at a price: some cores and memory of a device. Which is best for the
+model of a study is chosen by what was measured there; boards are asked to measure
+what could be better.`,
+	})
+	flags.Add(command)
+	command.AddCommand(backendAddCommand(&flags), backendListCommand(&flags), backendRemoveCommand(&flags), backendChooseCommand(&flags))
 	return command
 }
 
-func (f *backendFlags) run(stdin io.Reader, out io.Writer) error {
-	if f.model == "" || (f.runs == "" && f.explore == string(backend.Greedy)) {
-		return term.Misuse("give the model with --model (ONNX, or JSON with its features), and runs to learn from with --runs")
-	}
-	wishes, err := f.wishes()
-	if err != nil {
-		return term.Misuse("%w", err)
-	}
-	model, err := f.features(stdin)
-	if err != nil {
-		return err
-	}
-	profiles := backend.Defaults()
-	if f.backends != "" {
-		if profiles, err = parsed(f.backends, stdin, backend.ParseProfiles); err != nil {
-			return err
-		}
-	}
-	chooser, err := backend.New(profiles, backend.Settings{Exploration: backend.Exploration(f.explore)})
-	if err != nil {
-		return term.Misuse("%w", err)
-	}
-	if f.runs != "" {
-		runs, err := parsed(f.runs, stdin, backend.ParseRuns)
-		if err != nil {
-			return err
-		}
-		if err := chooser.Learn(runs...); err != nil {
-			return fmt.Errorf("%s: %w", f.runs, err)
-		}
-	}
-	request := backend.Request{Rate: f.rate, Batch: f.batch, Inferences: f.inferences, Pattern: backend.Pattern(f.pattern)}
-	choice, err := chooser.Choose(model, request, wishes)
-	if err != nil {
-		return err
-	}
-	if err := term.PrintAnswer(out, f.json, choice, printBackends); err != nil {
-		return err
-	}
-	if choice.Chosen < 0 {
-		return fmt.Errorf("no backend can be chosen: loosen a limit, or describe other backends with --backends")
-	}
-	return nil
-}
-
-// features reads the model: its graph from an ONNX file, or a JSON file.
-func (f *backendFlags) features(stdin io.Reader) (backend.Model, error) {
-	if strings.ToLower(filepath.Ext(f.model)) != ".onnx" {
-		return parsed(f.model, stdin, backend.ParseModel)
-	}
-	if !(f.accuracy >= 0 && f.accuracy <= 1) {
-		return backend.Model{}, term.Misuse("--accuracy %v: it is from 0 to 1", f.accuracy)
-	}
-	g, err := readModel(f.model, f.dimensions)
-	if err != nil {
-		return backend.Model{}, err
-	}
-	model := backend.FromGraph(g)
-	model.Accuracy = f.accuracy
-	return model, nil
-}
-
-// parsed reads a file and says its name with what is wrong in it.
-func parsed[T any](path string, stdin io.Reader, parse func([]byte) (T, error)) (T, error) {
-	var none T
-	data, err := term.ReadBounded(path, stdin, maxRunsFile)
-	if err != nil {
-		return none, term.Misuse("%w", err)
-	}
-	what, err := parse(data)
-	if err != nil {
-		return none, term.Misuse("%s: %w", path, err)
-	}
-	return what, nil
-}
-
-// wishes reads --priority and --limit.
-func (f *backendFlags) wishes() (backend.Wishes, error) {
-	wishes := backend.Wishes{Weights: map[backend.Criterion]float64{}, Limits: map[backend.Criterion]float64{}}
-	for _, text := range f.priorities {
-		name, value, _ := strings.Cut(text, "=")
-		weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		criterion := backend.Criterion(strings.TrimSpace(name))
-		if err != nil || !slices.Contains(backend.Criteria(), criterion) {
-			return wishes, fmt.Errorf("--priority %s: give CRITERION=WEIGHT; the criteria are %s", text, nameList(backend.Criteria()))
-		}
-		wishes.Weights[criterion] = weight
-	}
-	for _, text := range f.limits {
-		criterion, limit, err := parseLimit(text)
-		if err != nil {
-			return wishes, err
-		}
-		wishes.Limits[criterion] = limit
-	}
-	return wishes, wishes.Check()
-}
-
-// parseLimit reads latency_ms<=50 and its like.
-func parseLimit(text string) (backend.Criterion, float64, error) {
-	sign := "<="
-	if strings.Contains(text, ">=") {
-		sign = ">="
-	}
-	name, value, _ := strings.Cut(text, sign)
-	limit, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	name = strings.TrimSpace(name)
-	if name == "latency_ms" {
-		name, limit = string(backend.ByLatency), limit/1000
-	}
-	criterion := backend.Criterion(name)
-	if err != nil || !slices.Contains(backend.Criteria(), criterion) {
-		return "", 0, fmt.Errorf("--limit %s: give latency_ms<=50, latency<=0.05 (seconds), energy<=0.5, cost<=0.001 or accuracy>=0.7", text)
-	}
-	if (criterion == backend.ByAccuracy) != (sign == ">=") {
-		return "", 0, fmt.Errorf("--limit %s: accuracy has a least value (>=), the others a greatest (<=)", text)
-	}
-	return criterion, limit, nil
-}
-
-func printBackends(out io.Writer, choice backend.Choice) error {
-	var rows [][]string
-	for _, option := range choice.Options {
-		verdict := "chosen"
-		switch {
-		case len(option.RuledOut) > 0:
-			verdict = "ruled out"
-		case option.Backend != choice.Backend && option.Worse != nil:
-			verdict = fmt.Sprintf("%+.0f%%", 100**option.Worse)
-		case option.Backend != choice.Backend:
-			verdict = ""
-		case choice.Explored:
-			verdict = "explored"
-		}
-		row := []string{format.Plain(option.Backend), strconv.Itoa(option.Runs)}
-		for _, measure := range []backend.Measure{backend.CPUUtilization, backend.GPUUtilization, backend.MemoryBytes, backend.GPUMemoryBytes} {
-			row = append(row, shownUse(option.Predicted, measure))
-		}
-		for _, criterion := range backend.Criteria() {
-			band, known := option.Outcome[criterion]
-			if !known {
-				row = append(row, "-")
-				continue
+func backendAddCommand(flags *term.Flags) *cobra.Command {
+	var offer backend.BackendOffer
+	command := &cobra.Command{
+		Use:   "add NAME --device DEVICE",
+		Short: "Add a backend, or replace the one of the name",
+		Example: `  tandem backend add kitchen --device raspberry-pi-4 --cores 2
+  tandem backend add rack --device board/rack --cores 8 --memory-mib 4096 --price 0.20 --max-rate 500`,
+		Args: term.Arguments(1, "the backend's name"),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			if offer.Device == "" {
+				return term.Misuse("--device must name a device of the catalogue (tandem edge devices), or board/ and the name that an agent was given")
 			}
-			row = append(row, backend.Amount(criterion, band.Mean)+" ± "+backend.Amount(criterion, band.Deviation))
-		}
-		rows = append(rows, append(row, verdict))
+			made, err := client.SetBackend(ctx, args[0], offer)
+			if err != nil {
+				return err
+			}
+			return term.SayAnswer(out, flags.JSON, made, "Backend %s: %s of %s, %s an hour, %s\n", format.Plain(made.Name), resources(made), format.Plain(made.Device), price(made.PricePerHour), seenText(made))
+		}),
 	}
-	fmt.Fprintln(out, "Estimates for each backend, ± one standard deviation; the last column is how much worse it is by the priorities")
-	if err := term.Table(out, []string{"BACKEND", "RUNS", "CPU", "GPU", "MEMORY", "GPU MEMORY", "LATENCY", "ACCURACY", "ENERGY", "COST", ""}, rows); err != nil {
+	command.Flags().StringVar(&offer.Device, "device", "", "a name of the catalogue, or board/ and the name that an edge agent was given (required)")
+	command.Flags().IntVar(&offer.Cores, "cores", 0, "cores that a deployment gets (default all of the device)")
+	command.Flags().IntVar(&offer.MemoryMiB, "memory-mib", 0, "memory that weights and activations may take, in MiB (default that of the device)")
+	command.Flags().Float64Var(&offer.PricePerHour, "price", 0, "price of an hour, in any one currency")
+	command.Flags().Float64Var(&offer.MaxRate, "max-rate", 0, "requests a second that it takes at most (default what it is able to)")
+	return command
+}
+
+// resources are what a deployment gets.
+func resources(one backend.Backend) string {
+	text := "all cores"
+	if one.Cores > 0 {
+		text = format.Count(one.Cores, "core")
+	}
+	if one.MemoryMiB > 0 {
+		text += fmt.Sprintf(", %d MiB", one.MemoryMiB)
+	}
+	return text
+}
+
+func price(amount float64) string { return fmt.Sprintf("%.3g", amount) }
+
+// seenText says whether anything is measured there.
+func seenText(one backend.Backend) string {
+	if one.Seen == nil {
+		return "no board asked in the last day"
+	}
+	return "a board asked " + show.Span(time.Since(*one.Seen).Seconds()) + " ago"
+}
+
+func backendListCommand(flags *term.Flags) *cobra.Command {
+	return term.List[backend.Backend]{
+		Short: "List the backends", Example: `  tandem backend list`, Key: "backends",
+		Get: (*rest.Client).Backends, Print: printBackends,
+	}.Command(flags)
+}
+
+func printBackends(out io.Writer, list []backend.Backend) error {
+	return term.Rows(out, list, "There are no backends: add one with \"tandem backend add\"", []string{"BACKEND", "DEVICE", "A DEPLOYMENT GETS", "PRICE/H", "REQUESTS/S", "MEASURING"}, func(one backend.Backend) []string {
+		rate := "as it is able to"
+		if one.MaxRate > 0 {
+			rate = fmt.Sprintf("at most %g", one.MaxRate)
+		}
+		return []string{format.Plain(one.Name), format.Plain(one.Device), resources(one), price(one.PricePerHour), rate, seenText(one)}
+	})
+}
+
+func backendRemoveCommand(flags *term.Flags) *cobra.Command {
+	return term.Removal{
+		Use: "remove NAME", Short: "Remove a backend; what was measured there stays", Example: `  tandem backend remove kitchen`,
+		What: "the name of a backend, as 'tandem backend list' shows it",
+		Do:   (*rest.Client).RemoveBackend, Done: "removed", Said: "Backend %s is removed",
+	}.Command(flags)
+}
+
+func backendChooseCommand(flags *term.Flags) *cobra.Command {
+	number, priority := -1, ""
+	command := &cobra.Command{
+		Use:   "choose STUDY",
+		Short: "Say on which backend a model is served best",
+		Long: `Say on which backend the model of a study is served best within the bounds of the
+study file: inference.objective.constraint, and the rate and 99th percentile of
+inference.scenario.
+
+Only a backend where the model was measured to keep them is chosen; estimates are
+shown with their bands, and promise nothing. Boards are asked to measure the
+recommended model where it could be better. The exit code is 1 if none is chosen.`,
+		Example: `  tandem backend choose lenet-fashion-mnist
+  tandem backend choose lenet-fashion-mnist --trial 7 --priority latency=2,energy=1 --json`,
+		Args: term.Arguments(1, "the study"),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
+			answer, err := client.ChooseBackend(ctx, args[0], number, priority)
+			if err != nil {
+				return err
+			}
+			if err := term.PrintAnswer(out, flags.JSON, answer, printChoice); err != nil || answer.Chosen != "" {
+				return err
+			}
+			return errors.New("no backend was chosen")
+		}),
+	}
+	command.Flags().IntVar(&number, "trial", -1, "number of the trial (default: the one that the study recommends)")
+	command.Flags().StringVar(&priority, "priority", "", "weights of cost, latency and energy, such as latency=2,energy=1 (default cost; energy where that is the objective of inference)")
+	return command
+}
+
+func printChoice(out io.Writer, answer backend.BackendChoice) error {
+	var rows [][]string
+	for _, o := range answer.Options {
+		row := []string{format.Plain(o.Backend.Name), verdict(answer, o)}
+		if d := o.Deployment; d == nil || !d.Runs() {
+			row = append(row, "-", "-", "-", "-", "-", "-")
+		} else {
+			p99 := "-"
+			if d.Batching != nil && !d.Batching.Overloaded {
+				p99 = show.Span(d.Batching.P99Seconds)
+			}
+			row = append(row, show.RunWith(d.Configuration), show.Band(d.LatencySeconds, show.Span), p99, show.SampleJoules(*d), price(1e6*o.Cost), format.Plain(d.Method))
+		}
+		rows = append(rows, row)
+	}
+	if err := term.Table(out, []string{"BACKEND", "", "RUN WITH", "LATENCY OF A BATCH", "P99", "J/SAMPLE", "PRICE/MILLION", "THE NUMBERS ARE"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", format.Plain(choice.Why))
+	for _, o := range answer.Options {
+		if len(o.Reasons) > 0 {
+			fmt.Fprintf(out, "  %s: %s\n", format.Plain(o.Backend.Name), format.Plain(strings.Join(o.Reasons, "; ")))
+		}
+	}
+	_, err := fmt.Fprintf(out, "Trial %s: %s\n", strconv.Itoa(answer.Trial), format.Plain(answer.Why))
 	return err
 }
 
-// shownUse is a predicted use of a resource.
-func shownUse(predicted map[string]backend.Band, measure backend.Measure) string {
-	band, known := predicted[measure.String()]
-	switch {
-	case !known || math.IsNaN(band.Mean):
-		return "-"
-	case measure == backend.MemoryBytes || measure == backend.GPUMemoryBytes:
-		return fmt.Sprintf("%.0f ± %.0f MiB", band.Mean/(1<<20), band.Deviation/(1<<20))
+// verdict is what a backend is, in a word or two.
+func verdict(answer backend.BackendChoice, o backend.BackendOption) string {
+	switch o.Backend.Name {
+	case answer.Chosen:
+		return "chosen"
+	case answer.Likely:
+		return "likely"
 	}
-	return fmt.Sprintf("%.0f ± %.0f%%", 100*band.Mean, 100*band.Deviation)
-}
-
-func nameList[T ~string](list []T) string {
-	var names []string
-	for _, one := range list {
-		names = append(names, string(one))
+	text := string(o.State) + map[backend.State]string{backend.Keeps: " the bounds", backend.Misses: " the bounds"}[o.State]
+	if o.Worse != nil {
+		text += fmt.Sprintf(", %+.0f%%", 100**o.Worse)
 	}
-	return strings.Join(names, ", ")
+	return text
 }

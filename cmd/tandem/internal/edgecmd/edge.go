@@ -10,7 +10,6 @@ func Command() *cobra.Command {
 		Short: "What a model costs where it is used, and how to deploy it",
 	}
 	command.AddCommand(devicesCommand())
-	command.AddCommand(backendCommand())
 	command.AddCommand(runCommand(), emulationProcessCommand())
 	command.AddCommand(inspectCommand())
 	command.AddCommand(deployCommand(), calibrateCommand())

@@ -23,8 +23,8 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 			rows = append(rows, []string{format.Plain(one.Device), "-", "-", "-", "-", "-", "it does not run there"})
 			continue
 		}
-		rows = append(rows, []string{format.Plain(one.Device), shownDeployment(one.Configuration), shownBand(one.LatencySeconds, Span),
-			fmt.Sprintf("%.4g", one.SamplesPerSecond), shownSampleJoules(one), format.Size(one.MemoryBytes), format.Plain(one.Method)})
+		rows = append(rows, []string{format.Plain(one.Device), RunWith(one.Configuration), Band(one.LatencySeconds, Span),
+			fmt.Sprintf("%.4g", one.SamplesPerSecond), SampleJoules(one), format.Size(one.MemoryBytes), format.Plain(one.Method)})
 	}
 	if err := term.Table(out, []string{"DEVICE", "RUN WITH", "LATENCY OF A BATCH", "SAMPLES/S", "J/SAMPLE", "MEMORY", "THE NUMBERS ARE"}, rows); err != nil {
 		return err
@@ -59,28 +59,29 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 	return nil
 }
 
-// shownBand is a quantity with its band, if it has one.
-func shownBand(band deployment.Band, shown func(float64) string) string {
+// Band is a quantity with its band, if it has one.
+func Band(band deployment.Band, shown func(float64) string) string {
 	if band.Low == band.High {
 		return shown(band.Value)
 	}
 	return shown(band.Value) + " (" + shown(band.Low) + " to " + shown(band.High) + ")"
 }
 
-// shownSampleJoules are joules with their band; that they are an estimate is said
+// SampleJoules are joules with their band; that they are an estimate is said
 // where the column of the numbers says that the latency was measured.
-func shownSampleJoules(one deployment.Deployment) string {
+func SampleJoules(one deployment.Deployment) string {
 	if one.JoulesPerSample.Value <= 0 {
 		return "?"
 	}
-	text := shownBand(one.JoulesPerSample, func(joules float64) string { return fmt.Sprintf("%.3g", joules) })
+	text := Band(one.JoulesPerSample, func(joules float64) string { return fmt.Sprintf("%.3g", joules) })
 	if !one.Estimated() && one.EnergyEstimated() {
 		text += ", estimate"
 	}
 	return text
 }
 
-func shownDeployment(c tuning.Configuration) string {
+// RunWith is a configuration in words.
+func RunWith(c tuning.Configuration) string {
 	parts := []string{"batch " + strconv.Itoa(c.BatchSize)}
 	if c.Precision != "" {
 		parts = append(parts, format.Plain(c.Precision))

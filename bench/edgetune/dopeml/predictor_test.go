@@ -1,21 +1,21 @@
-package backend_test
+package dopeml_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tandem-tune/tandem/inference_emu/backend"
+	"github.com/tandem-tune/tandem/bench/edgetune/dopeml"
 )
 
 // world is made of backends whose latency is operations over speed, and a
 // memory that one never measured and a target that nobody has.
-func world(random *rand.Rand, n int) []backend.Row {
+func world(random *rand.Rand, n int) []dopeml.Row {
 	speeds := []float64{1, 3, 8}
-	var rows []backend.Row
+	var rows []dopeml.Row
 	for range n {
 		b := random.IntN(3)
-		row := backend.Row{Backend: b, Features: make([]float64, 5)}
+		row := dopeml.Row{Backend: b, Features: make([]float64, 5)}
 		row.Features[b] = 1
 		row.Features[3], row.Features[4] = 4*random.Float64(), random.Float64()
 		latency := row.Features[3] - math.Log(speeds[b]) + 0.5*row.Features[4]*float64(b) + 0.02*random.NormFloat64()
@@ -28,14 +28,14 @@ func world(random *rand.Rand, n int) []backend.Row {
 	return rows
 }
 
-func shape() backend.Shape {
-	return backend.Shape{Backends: 3, Condition: 3, Logarithmic: []bool{true, false, true}}
+func shape() dopeml.Shape {
+	return dopeml.Shape{Backends: 3, Condition: 3, Logarithmic: []bool{true, false, true}}
 }
 
-func predictor() backend.Predictor { return backend.NewPredictor(shape()) }
+func predictor() dopeml.Predictor { return dopeml.NewPredictor(shape()) }
 
 // absolute is the mean error of the first target.
-func absolute(p backend.Predictor, rows []backend.Row) float64 {
+func absolute(p dopeml.Predictor, rows []dopeml.Row) float64 {
 	sum := 0.0
 	for _, row := range rows {
 		mean, _ := p.Predict(row.Features)
@@ -96,7 +96,7 @@ func TestWhatNobodyMeasuredIsNotPredicted(t *testing.T) {
 func TestTheWindowForgetsWhatIsNoLongerTrue(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 9))
 	old, now, test := world(random, 3000), world(random, 3600), world(random, 60)
-	for _, rows := range [][]backend.Row{now, test} {
+	for _, rows := range [][]dopeml.Row{now, test} {
 		for i := range rows {
 			rows[i].Targets[0] += math.Log(2)
 		}
@@ -109,9 +109,9 @@ func TestTheWindowForgetsWhatIsNoLongerTrue(t *testing.T) {
 }
 
 func TestTheWindowIsOfEachBackend(t *testing.T) {
-	rows := []backend.Row{{Backend: 1, Features: []float64{0, 1, 0, 0, 0}, Targets: []float64{100, 0, 0}}}
+	rows := []dopeml.Row{{Backend: 1, Features: []float64{0, 1, 0, 0, 0}, Targets: []float64{100, 0, 0}}}
 	for i := range 1200 {
-		rows = append(rows, backend.Row{Backend: 0, Features: []float64{1, 0, 0, 0, 0}, Targets: []float64{float64(i % 2), 0, 0}})
+		rows = append(rows, dopeml.Row{Backend: 0, Features: []float64{1, 0, 0, 0, 0}, Targets: []float64{float64(i % 2), 0, 0}})
 	}
 	p := predictor()
 	p.Fit(rows)

@@ -1,28 +1,20 @@
-package backend
+package dopeml
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
-	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// The bounds of what is read from files of others.
+// The bounds of what is learned.
 const (
-	maxName      = 200
-	maxBytes     = 1e15
-	maxLineBytes = 64 << 10
-	// MaxRuns is how many runs a file can have.
-	MaxRuns = 100_000
+	maxName  = 200
+	maxBytes = 1e15
 )
 
-// Run is a deployment that was measured: one line of a file of runs.
+// Run is a deployment that was measured.
 type Run struct {
 	Model    Model    `json:"model"`
 	Request  Request  `json:"request"`
@@ -58,65 +50,6 @@ func (m Measured) Values() Values {
 func (m Measured) list() [measures]*float64 {
 	return [measures]*float64{m.CPUUtilization, m.GPUUtilization, m.MemoryBytes, m.GPUMemoryBytes,
 		m.LatencySeconds, m.JoulesPerInference, m.Accuracy}
-}
-
-// ParseRuns reads runs, one JSON object a line. Unknown fields, values outside
-// their range and files above the bounds are refused, with the line.
-func ParseRuns(data []byte) ([]Run, error) {
-	var runs []Run
-	for number := 1; len(data) > 0; number++ {
-		line, rest, _ := bytes.Cut(data, []byte("\n"))
-		data = rest
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		if len(line) > maxLineBytes {
-			return nil, atLine(number, "", "is longer than a run can be (64 KiB)")
-		}
-		if len(runs) == MaxRuns {
-			return nil, atLine(number, "", fmt.Sprintf("there are more than %d runs; keep the newest", MaxRuns))
-		}
-		var run Run
-		if err := decodeStrictly(line, &run); err != nil {
-			return nil, atLine(number, "", err.Error())
-		}
-		if path, message := run.fault(); path != "" {
-			return nil, atLine(number, path, message)
-		}
-		runs = append(runs, run)
-	}
-	return runs, nil
-}
-
-// ParseModel reads the features of a model, a JSON object.
-func ParseModel(data []byte) (Model, error) {
-	var model Model
-	if len(data) > maxLineBytes {
-		return model, problem.New(problem.Invalid, "the features of the model are longer than 64 KiB")
-	}
-	if err := decodeStrictly(data, &model); err != nil {
-		return model, problem.New(problem.Invalid, "the features of the model: %v", err)
-	}
-	if path, message := model.fault(); path != "" {
-		return model, problem.WithFields("the features of the model cannot be used", []problem.Field{{Path: path, Message: message}})
-	}
-	return model, nil
-}
-
-func decodeStrictly(data []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the JSON object")
-	}
-	return nil
-}
-
-func atLine(line int, path, message string) error {
-	return problem.WithFields("a run cannot be used", []problem.Field{{Path: path, Message: message, Line: line}})
 }
 
 // fault is the first field that cannot be used, and why; "" if all can.

@@ -1,4 +1,4 @@
-package backend
+package dopeml
 
 import (
 	"fmt"

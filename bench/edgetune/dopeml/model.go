@@ -1,4 +1,4 @@
-package backend
+package dopeml
 
 import (
 	"github.com/tandem-tune/tandem/inference_emu/graph"
@@ -27,29 +27,4 @@ type Model struct {
 	Quantized float64 `json:"quantized"`
 	// Accuracy is the model's own, 0 to 1, where it is known.
 	Accuracy float64 `json:"accuracy"`
-}
-
-// FromGraph takes the features of a model from its graph; the accuracy is not
-// in it.
-func FromGraph(g graph.Graph) Model {
-	cost := g.Cost(1)
-	model := Model{Name: g.Name, Operations: float64(cost.Operations), Parameters: float64(cost.Parameters),
-		WeightBytes: float64(cost.StoredBytes), ActivationBytes: float64(cost.ReadBytes) + float64(cost.WrittenBytes),
-		PeakBytes: float64(cost.PeakActivationBytes), Layers: map[graph.Class]float64{}}
-	for _, part := range cost.Classes {
-		model.Layers[part.Class] = float64(part.Operators)
-	}
-	integer := 0.0
-	for _, one := range g.Operators {
-		if one.Type == graph.Int8 {
-			integer += float64(one.Operations)
-		}
-	}
-	if cost.Operations > 0 {
-		model.Quantized = min(1, integer/float64(cost.Operations))
-	}
-	for _, input := range g.Inputs {
-		model.InputElements += float64(input.Elements())
-	}
-	return model
 }

@@ -1,4 +1,4 @@
-package backend
+package dopeml
 
 // NewPredictor makes a predictor that knows nothing.
 func NewPredictor(shape Shape) Predictor { return &ridge{shape: shape} }
