@@ -32,6 +32,11 @@ func (q *Queries) Advice(ctx context.Context, ref string) (protocol.Advice, erro
 		answer.Notes = append(answer.Notes, "the ends of ranges are looked at for studies with one objective only")
 	} else if leader != nil {
 		answer.Pieces, answer.Notes = ranges(now, trials, now.Trials[*leader].Configuration)
+		without, err := q.idle(ctx, now, trials, now.Trials[*leader].Configuration)
+		if err != nil {
+			return answer, err
+		}
+		answer.Pieces = append(answer.Pieces, without...)
 	}
 	answer.Pieces = append(answer.Pieces, failures(def.Space, trials, leader)...)
 	return answer, nil
@@ -52,9 +57,6 @@ func ranges(now journal.View, trials []trial.Trial, leading space.Configuration)
 		}
 		for _, one := range advice.Turns(def.Space, list) {
 			pieces = append(pieces, ofPair(one, rung))
-		}
-		if now.Study.Status.Over() && rung == len(now.Ladder)-1 {
-			pieces = append(pieces, idle(def.Space, list, rung, leading)...)
 		}
 		return append(pieces, more(now, list, rung)...), notes
 	}
@@ -113,7 +115,18 @@ func ofPair(one advice.Pair, rung int) protocol.AdvicePiece {
 
 // idle says which parameters hardly matter for the results of the full budget. A study
 // that still runs would be asked too often: each time, chance has another try.
-func idle(s space.Space, list []advice.Trial, rung int, leading space.Configuration) (pieces []protocol.AdvicePiece) {
+func (q *Queries) idle(ctx context.Context, now journal.View, trials []trial.Trial, leading space.Configuration) ([]protocol.AdvicePiece, error) {
+	if !now.Study.Status.Over() {
+		return nil, nil
+	}
+	return q.kept.of(ctx, now, func() []protocol.AdvicePiece {
+		def, rung := now.Study.Definition, len(now.Ladder)-1
+		list, _ := measured(trials, rung, def.Objectives[0].Direction)
+		return without(def.Space, list, rung, leading)
+	})
+}
+
+func without(s space.Space, list []advice.Trial, rung int, leading space.Configuration) (pieces []protocol.AdvicePiece) {
 	var seen []importance.Observation
 	for _, one := range list {
 		seen = append(seen, importance.Observation{Configuration: one.Configuration, Score: one.Score})
