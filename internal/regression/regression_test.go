@@ -2,6 +2,7 @@ package regression_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -124,7 +125,8 @@ func TestARidgeIsAtTheBottomOfItsError(t *testing.T) {
 		// With x once more among the inputs, the prediction at x goes by its leverage
 		// h towards the target: (p + h·y)/(1 + h).
 		x, y := inputs[0], 2.5
-		before, h := regression.Dot(weights, x), ridge.Leverage(x)
+		white := ridge.Factor.Whiten(slices.Clone(x))
+		before, h := regression.Dot(weights, x), regression.Dot(white, white)
 		after := regression.Dot(regression.FitRidge(append(inputs, x), append(targets, y), penalty), x)
 		if want := (before + h*y) / (1 + h); math.Abs(after-want) > 1e-8 {
 			t.Fatalf("with one more target the prediction is %g, not %g", after, want)

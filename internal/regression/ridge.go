@@ -8,7 +8,7 @@ import "math"
 // prior, in units of the noise's.
 type Ridge struct {
 	inputs [][]float64
-	factor *Factor // of XᵀX + penalty·I
+	Factor *Factor // of XᵀX + penalty·I
 }
 
 // NewRidge factors the normal equations of at least one row of at least one input.
@@ -28,7 +28,7 @@ func NewRidge(inputs [][]float64, penalty float64) *Ridge {
 			}
 		}
 	}
-	return &Ridge{inputs: inputs, factor: Factorize(normal)}
+	return &Ridge{inputs: inputs, Factor: Factorize(normal)}
 }
 
 // Weights are those for one target, a value for each row of the inputs.
@@ -39,14 +39,7 @@ func (r *Ridge) Weights(targets []float64) []float64 {
 			right[j] += value * targets[i]
 		}
 	}
-	return r.factor.Solve(right)
-}
-
-// Leverage is xᵀ(XᵀX + penalty·I)⁻¹x: the variance of a prediction at x that comes
-// from the weights, in units of the noise's.
-func (r *Ridge) Leverage(x []float64) float64 {
-	white := r.factor.Whiten(append([]float64(nil), x...))
-	return Dot(white, white)
+	return r.Factor.Solve(right)
 }
 
 // FitRidge are the weights for one target; nil where there is no row or no input.

@@ -2,6 +2,7 @@ package dopeml
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/regression"
 )
@@ -42,7 +43,7 @@ func (r *ridge) Predict(features []float64) (mean, deviation []float64) {
 			continue
 		}
 		mean[o] = regression.Dot(fit.weights, x)
-		deviation[o] = math.Sqrt(fit.noise * (1 + fit.ridge.Leverage(x)))
+		deviation[o] = math.Sqrt(fit.noise * (1 + leverage(fit.ridge, x)))
 	}
 	return r.scale.output(mean, deviation)
 }
@@ -108,9 +109,16 @@ func infer(solver *regression.Ridge, x [][]float64, y []float64) *posterior {
 	count := min(len(x), checked)
 	for at := range count {
 		i := at * len(x) / count
-		left := (y[i] - regression.Dot(p.weights, x[i])) / max(1-solver.Leverage(x[i]), 0.05)
+		left := (y[i] - regression.Dot(p.weights, x[i])) / max(1-leverage(solver, x[i]), 0.05)
 		p.noise += left * left
 	}
 	p.noise /= float64(count + 1)
 	return p
+}
+
+// leverage is xᵀ(XᵀX + penalty·I)⁻¹x: the variance of a prediction at x that comes from the
+// weights, in units of the noise's.
+func leverage(ridge *regression.Ridge, x []float64) float64 {
+	white := ridge.Factor.Whiten(slices.Clone(x))
+	return regression.Dot(white, white)
 }
