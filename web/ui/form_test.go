@@ -269,6 +269,7 @@ func tryShare(_ *testing.T, s *stage, browser context.Context) {
 	p := s.enter(browser, "/studies/small")
 	p.more("#share")
 	p.seeText("dialog", "There is no link yet.")
+	p.see(`document.getElementById("share-groups")`, nil) // there is no group
 	p.enter("dialog", "For whom", "reviewers")
 	p.click("#make-link")
 	p.see(`document.getElementById("link-address")?.value.includes("#token=tandem_link_")`, true)
@@ -299,6 +300,36 @@ func tryShare(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("dialog", "There is no link yet.")
 	guest.visit("/studies/small")
 	guest.see("location.pathname", "/login")
+	tryShareWithGroups(s, p)
+}
+
+// tryShareWithGroups ticks a group's box, and the next dialog finds it ticked; a group that
+// is gone meanwhile is refused in words, and its box is as before.
+func tryShareWithGroups(s *stage, p *tab) {
+	for _, name := range []string{"ml", "ops"} {
+		if _, err := s.studies.SetGroup(s.t.Context(), name, protocol.UserGroupRequest{Members: map[string]string{"alice": "editor"}}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	ticked := `[...document.querySelectorAll("#share-groups input")].map(one => one.value + " " + one.checked)`
+	p.visit("/studies/small")
+	p.more("#share")
+	p.see(ticked, []string{"ml false", "ops false"})
+	p.accessible("whom a study is shared with", wholeRules)
+	if folder := screenshots(p.t); folder != "" {
+		p.picture(filepath.Join(folder, "share-light-1280.png"), chromedp.CaptureScreenshot())
+	}
+	p.click(`#share-groups [value="ml"]`)
+	p.seeText("#share-groups", "Shared with ml.")
+	p.visit("/studies/small")
+	p.more("#share")
+	p.see(ticked, []string{"ml true", "ops false"})
+	if err := s.studies.RemoveGroup(s.t.Context(), "ops"); err != nil {
+		s.t.Fatal(err)
+	}
+	p.click(`#share-groups [value="ops"]`)
+	p.seeText("dialog [role=alert]:not([hidden])", "ops")
+	p.see(ticked, []string{"ml true", "ops false"})
 }
 
 func tryPhone(_ *testing.T, s *stage, browser context.Context) {

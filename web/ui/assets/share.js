@@ -1,4 +1,4 @@
-// Links that open a study, to look at, for whoever has them.
+// Who else has a study: groups of users, and links that open it, to look at.
 import { change, get } from "./api.js";
 import { copyButton } from "./copy.js";
 import { make, setText, show } from "./dom.js";
@@ -9,8 +9,35 @@ import { moment, nothing } from "./format.js";
 const day = 24 * 3600;
 const lives = [[day, "a day"], [7 * day, "a week"], [30 * day, "30 days"], [365 * day, "a year"]];
 
-/** Shows the study's links, and makes and revokes them. path is the study's. */
+/** A box for each group that the study is, or may be, shared with; nothing where there is none. */
+async function groupBoxes(path, refuse) {
+  const [{ groups: known }, { groups: shared = [] }] = await Promise.all([get("/groups"), get(path)]);
+  const names = [...new Set([...known.map(({ name }) => name), ...shared])].sort();
+  if (names.length === 0) return [];
+  const boxes = names.map((name) => {
+    const box = make("input", { type: "checkbox", value: name });
+    box.checked = shared.includes(name);
+    return box;
+  });
+  const saved = make("p", { role: "status", class: "muted" });
+  const save = async (box) => {
+    const groups = boxes.filter(({ checked }) => checked).map(({ value }) => value);
+    refuse(null);
+    try {
+      await change("PUT", path + "/groups", { groups });
+      setText(saved, groups.length > 0 ? `Shared with ${groups.join(", ")}.` : "Shared with no group.");
+    } catch (error) {
+      box.checked = !box.checked;
+      refuse(error);
+    }
+  };
+  for (const box of boxes) box.addEventListener("change", () => save(box));
+  return [make("fieldset", { id: "share-groups" }, make("legend", {}, "Groups who have it, by their members' roles"), ...boxes.map((box) => make("label", { class: "check" }, box, box.value)), saved)];
+}
+
+/** Shows whom the study is shared with, and changes it. path is the study's. */
 export async function share(path, name) {
+  const groups = make("div");
   const list = make("div", { class: "links" });
   const fresh = make("div", { role: "status" });
   const whom = field({ label: "For whom", hint: "Stands in this list and in the audit log" });
@@ -63,8 +90,9 @@ export async function share(path, name) {
   });
   const shown = ask({
     title: `Share ${name}`,
-    content: [make("p", {}, "A link opens this study for whoever has it, without an account and only to look at."), make("div", { class: "fields" }, whom.element, life.element), button, refusal, fresh, list],
+    content: [groups, make("p", {}, "A link opens this study for whoever has it, without an account and only to look at."), make("div", { class: "fields" }, whom.element, life.element), button, refusal, fresh, list],
   });
   await draw().catch(refuse);
+  await groupBoxes(path, refuse).then((boxes) => groups.replaceChildren(...boxes), refuse);
   return shown;
 }
