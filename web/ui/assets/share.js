@@ -32,7 +32,7 @@ async function groupBoxes(path, refuse) {
     }
   };
   for (const box of boxes) box.addEventListener("change", () => save(box));
-  return [make("fieldset", { id: "share-groups" }, make("legend", {}, "Groups who have it, by their members' roles"), ...boxes.map((box) => make("label", { class: "check" }, box, box.value)), saved)];
+  return [make("fieldset", { id: "share-groups" }, make("legend", {}, "Groups that have it"), ...boxes.map((box) => make("label", { class: "check" }, box, box.value)), saved)];
 }
 
 /** Shows whom the study is shared with, and changes it. path is the study's. */
