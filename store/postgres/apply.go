@@ -62,7 +62,7 @@ func (e encoded) checkNewest(s *session) {
 			return record.NotBehind(*p, newest)
 		}
 		return nil
-	}, "SELECT coalesce(max(sequence), 0), EXISTS (SELECT 1 FROM study WHERE id = $1) FROM event WHERE study = $1", p.Study)
+	}, "SELECT coalesce((SELECT sequence FROM event WHERE study = $1 ORDER BY sequence DESC LIMIT 1), 0), EXISTS (SELECT 1 FROM study WHERE id = $1)", p.Study)
 }
 
 func (e encoded) insertStudy(s *session) {

@@ -102,6 +102,29 @@ func TestTextThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
+// What is written is found by its key, also by statements that were planned when the tables
+// were empty: none reads all events of a study.
+func TestWritesDoNotReadAllEvents(t *testing.T) {
+	t.Parallel()
+	address := fresh(t)
+	store := own(t, connect(t, address))
+	storetest.Apply(t, store, storetest.NewStudy("s"))
+	const steps = 1500
+	for i := range steps {
+		step := storetest.Step("s", i)
+		step.Behind = &journal.Position{Study: "s", Sequence: int64(i)}
+		storetest.Apply(t, store, step)
+		again := step.Trials[0]
+		again.Guard = &journal.Guard{LeaseEpoch: again.Trial.LeaseEpoch, State: again.Trial.State}
+		storetest.Apply(t, store, journal.Change{Trials: []journal.TrialWrite{again}})
+	}
+	time.Sleep(time.Second) // as long as a session keeps its counts to itself
+	storetest.Apply(t, store, storetest.NewStudy("t"))
+	if read := number(t, address, "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables"); read > 50*steps {
+		t.Errorf("%d rows were read in %d steps", read, steps)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // TestRefusalsOfAGroupAreTheirOwn hands in changes of which some are refused,
