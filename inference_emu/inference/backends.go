@@ -25,6 +25,9 @@ const (
 	backendEntry = "backend"
 	// mostBackends bounds how many are compared.
 	mostBackends = 64
+	// mostJudged is about how many choices of a backend for a study's model are made each time
+	// that a board asks. Twice as many are kept at hand.
+	mostJudged = maxDeployed / 2
 )
 
 // Places keeps backends, the places to deploy at a price, and chooses of them by what the
@@ -268,14 +271,16 @@ func limited(section definition.Inference, on backend.Backend) definition.Infere
 }
 
 // want is what choices of backends want to know of a device: what the recommended
-// models of studies take on those of it that could be the best.
+// models of the newest studies take on those of it that could be the best.
 func (p *Places) want(ctx context.Context, name string) (list []Wanted, err error) {
 	all, err := p.Backends(ctx)
 	if err != nil || !slices.ContainsFunc(all, func(one backend.Backend) bool { return one.Device == name }) {
 		return nil, err
 	}
 	var rest []Wanted // which may be better in another setting than the measured ones
-	for _, led := range p.service.options.Leaders() {
+	newest := p.service.options.Leaders()
+	slices.SortStableFunc(newest, func(a, b journal.View) int { return b.Study.Created.Compare(a.Study.Created) })
+	for _, led := range newest[:min(len(newest), max(1, mostJudged/len(all)))] {
 		def := led.Study.Definition
 		priority, err := priorityOf(def, "")
 		if err != nil {
