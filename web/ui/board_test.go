@@ -81,9 +81,9 @@ func tryLive(t *testing.T, s *stage, browser context.Context) {
 	p.quiet()
 }
 
-// head finds a column's button by its title.
-func head(title string) chromedp.Search {
-	return chromedp.Search(fmt.Sprintf(`//table[@id="board"]//th/button[.=%q]`, title))
+// head is the path of a column's button, by its title.
+func head(title string) string {
+	return fmt.Sprintf(`//table[@id="board"]//th/button[.=%q]`, title)
 }
 
 func trySort(_ *testing.T, s *stage, browser context.Context) {
@@ -98,10 +98,10 @@ func trySort(_ *testing.T, s *stage, browser context.Context) {
 		{"Epochs", boardNumbers + `.split(" ")[0]`, "1"},
 		{"State", `document.querySelector("#board tbody tr").cells[2].textContent`, "completed"},
 	} {
-		p.do(chromedp.Click(head(one.title)))
+		p.pick(head(one.title))
 		p.see(one.expression, one.want)
 	}
-	p.do(chromedp.Click(head("rate")))
+	p.pick(head("rate"))
 	ordered := `(rates => rates.every((rate, at) => at === 0 || rates[at - 1] <= rate))([...document.querySelectorAll("#board tbody tr")].map(row => Number(row.cells[5].title)))`
 	p.see(ordered, true)
 	p.see("location.search", "?sort=params.rate")

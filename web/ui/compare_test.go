@@ -23,7 +23,7 @@ func tryCompare(_ *testing.T, s *stage, browser context.Context) {
 	p.see("location.search", "?compare=1%2C3")
 	p.do(chromedp.Reload())
 	p.see(`[...document.querySelectorAll("#board .pick:checked")].map(box => box.dataset.number)`, []string{"1", "3"})
-	p.do(chromedp.Click(head("rate"))) // what is chosen stays chosen
+	p.pick(head("rate")) // what is chosen stays chosen
 	p.see(`[document.querySelectorAll("#board .pick:checked").length, document.getElementById("compare").textContent]`, []any{2, "Compare 2 trials"})
 	p.click("#compare")
 
