@@ -53,6 +53,48 @@ func TestTrialsRunOnlyOnMachinesThatTheirStudyWants(t *testing.T) {
 	})(t)
 }
 
+// A worker with a taint, and one that leaves soon, get only the trials that put up with it.
+func TestTaintsAndTimeLimitsKeepTrialsAway(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		plain := w.create(named("plain")...)
+		w.create(named("tolerant", "resources: {tolerates: [spot]}")...)
+		long := w.create(named("long", "resources: {time_limit_seconds: 3600}")...)
+		register := func(name string, stays float64, taints ...string) {
+			_, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: "worker-" + name, Name: name, Slots: 1, Machine: protocol.Machine{Host: name, Cores: 4}, Taints: taints, StaysSeconds: stays})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		offered := func(name, study string) bool {
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: "worker-" + name, Study: study})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reply.Lease != nil {
+				w.train(reply.Lease)
+			}
+			return reply.Lease != nil
+		}
+		register("spot", 0, "spot")
+		w.wantWait(plain.ID, "unfit", "resources.tolerates does not name spot, a taint that keeps trials from spot, and each other worker has such a taint too: add tolerates: [spot]")
+		register("brief", 3599)
+		w.wantWait(long.ID, "unfit", "resources.time_limit_seconds is 3600, and no connected worker has that (brief: leaves in 3")
+		register("lasting", 7200)
+		for worker, want := range map[string]string{"spot": "tolerant", "brief": "plain tolerant", "lasting": "plain tolerant long"} {
+			for _, study := range []string{"plain", "tolerant", "long"} {
+				if got := offered(worker, study); got != strings.Contains(want, study) {
+					t.Errorf("%s on %s: %v", study, worker, got)
+				}
+			}
+		}
+		var refused *problem.Error
+		_, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: "worker-bad", Name: "bad", Slots: 1, Taints: []string{"a b"}})
+		if !errors.As(err, &refused) || refused.Fields[0].Path != "taints" || !strings.HasPrefix(refused.Fields[0].Message, `has "a b": a taint must be`) {
+			t.Errorf("%v", err)
+		}
+	})(t)
+}
+
 func TestAStudyThatNoMachineSuitsIsToldWhatTheyHave(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		if err := errors.Join(w.kind("worker-one", "Tesla V100", 16, "a"), w.kind("worker-two", "Tesla V100", 0, "b"), w.kind("worker-cpu", "", 0, "b")); err != nil {

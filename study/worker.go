@@ -27,6 +27,9 @@ func (s *Service) RegisterWorker(ctx context.Context, registration protocol.Work
 	if wrong := selector.Wrong(registration.Labels); wrong != "" {
 		return protocol.Timing{}, problem.WithFields("the worker's labels are not valid", []problem.Field{{Path: "labels", Message: wrong}})
 	}
+	if wrong := selector.WrongTaints(registration.Taints); wrong != "" {
+		return protocol.Timing{}, problem.WithFields("the worker's taints are not valid", []problem.Field{{Path: "taints", Message: wrong}})
+	}
 	switch err := s.allocator.Register(access.CallerOf(ctx), registration); {
 	case errors.Is(err, allocator.ErrGone):
 		return protocol.Timing{}, problem.New(problem.Forbidden, "the job %s of this worker has ended, its launcher says: what still runs of it gets no trials", registration.Launch)

@@ -30,6 +30,10 @@ type WorkerRegistration struct {
 	Launch string `json:"launch,omitempty" maxLength:"64" doc:"the id of the order that a launcher started it for"`
 	// Labels are those that its owner gave it, for studies that ask for some.
 	Labels map[string]string `json:"labels,omitempty" doc:"what its owner says of it, for resources.labels of studies: up to 32 names of up to 128 letters, digits and ._-/ with values of up to 63"`
+	// Taints keep the trials of studies away that do not tolerate them.
+	Taints []string `json:"taints,omitempty" maxItems:"32" doc:"what keeps trials away whose resources.tolerates does not name it"`
+	// StaysSeconds is in how long its machine is taken away; 0: not that it knows.
+	StaysSeconds float64 `json:"stays_seconds,omitempty" minimum:"0" maximum:"1e9" doc:"in how long its machine is taken away, for resources.time_limit_seconds; absent: not that it knows"`
 }
 
 // Unbegun reports whether a trial came back for that reason before it began.

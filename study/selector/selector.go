@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -22,6 +23,11 @@ type Selector struct {
 	GPUMemoryGiB float64 `json:"gpu_memory_gib,omitempty" doc:"memory of each GPU at least, as it is sold"`
 	// Labels are those that its worker has, with these values.
 	Labels map[string]string `json:"labels,omitempty" doc:"labels of the worker"`
+	// Tolerates are taints that do not keep the trials from a worker. Each taint of a
+	// worker keeps those away that do not tolerate it.
+	Tolerates []string `json:"tolerates,omitempty" doc:"taints of workers that do not keep the trials away"`
+	// TimeLimitSeconds is how long its worker must stay at least; 0: any time.
+	TimeLimitSeconds float64 `json:"time_limit_seconds,omitempty" doc:"seconds that the worker must stay at least"`
 }
 
 // Bounds of what is wanted, and of the labels of a worker.
@@ -29,6 +35,7 @@ const (
 	MostGPUTypes = 16
 	MostGPUType  = 64
 	MostLabels   = 32
+	MostTaints   = 32
 	mostKey      = 128
 	mostValue    = 63
 )
@@ -39,6 +46,10 @@ type Machine struct {
 	GPUs           []string
 	GPUMemoryBytes []int64
 	Labels         map[string]string
+	// Taints keep trials away that do not tolerate them.
+	Taints []string
+	// Left is how long it stays; 0: nobody takes it away.
+	Left time.Duration
 }
 
 // Suits reports whether the machine has all that is wanted.
@@ -59,7 +70,12 @@ func (s Selector) Suits(m Machine) bool {
 			return false
 		}
 	}
-	return true
+	return len(s.keeps(m)) == 0 && (m.Left == 0 || m.Left.Seconds() >= s.TimeLimitSeconds)
+}
+
+// keeps are the machine's taints that are not tolerated.
+func (s Selector) keeps(m Machine) []string {
+	return slices.DeleteFunc(slices.Clone(m.Taints), func(taint string) bool { return slices.Contains(s.Tolerates, taint) })
 }
 
 // WantsGPUs reports whether it asks for GPUs of a kind.
@@ -83,7 +99,7 @@ func (m Machine) gibibytes(gpu int) float64 {
 	return float64(m.GPUMemoryBytes[gpu]) / (1 << 30)
 }
 
-// Split has each thing that is wanted by itself.
+// Split has each thing that is wanted by itself, for machines without taints.
 func (s Selector) Split() (parts []Selector) {
 	if len(s.GPUTypes) > 0 {
 		parts = append(parts, Selector{GPUTypes: s.GPUTypes})
@@ -94,7 +110,20 @@ func (s Selector) Split() (parts []Selector) {
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		parts = append(parts, Selector{Labels: map[string]string{key: s.Labels[key]}})
 	}
+	if s.TimeLimitSeconds > 0 {
+		parts = append(parts, Selector{TimeLimitSeconds: s.TimeLimitSeconds})
+	}
 	return parts
+}
+
+// Tolerated is the machine without its taints; false: one, which is returned, keeps the
+// trials away.
+func (s Selector) Tolerated(m Machine) (Machine, string, bool) {
+	keeps := s.keeps(m)
+	if m.Taints = nil; len(keeps) > 0 {
+		return m, keeps[0], false
+	}
+	return m, "", true
 }
 
 // String names what is wanted by the fields of a study file; empty: nothing.
@@ -109,6 +138,9 @@ func (s Selector) String() string {
 	if len(s.Labels) > 0 {
 		said = append(said, "labels "+Shown(s.Labels))
 	}
+	if s.TimeLimitSeconds > 0 {
+		said = append(said, "time_limit_seconds "+strconv.FormatFloat(s.TimeLimitSeconds, 'f', -1, 64))
+	}
 	return strings.Join(said, ", ")
 }
 
@@ -119,6 +151,9 @@ func (s Selector) Has(m Machine) string {
 			return key + "=" + value
 		}
 		return "no label " + key
+	}
+	if s.TimeLimitSeconds > 0 {
+		return fmt.Sprintf("leaves in %.0f s", m.Left.Seconds())
 	}
 	var shown []string
 	for i, gpu := range m.GPUs {
@@ -163,6 +198,22 @@ func Wrong(labels map[string]string) string {
 			return fmt.Sprintf("has the name %.140q: it must be 1 to %d letters, digits, dots, dashes, underscores and slashes, such as zone", one, mostKey)
 		case len(text) > mostValue || !value.MatchString(text):
 			return fmt.Sprintf("has %s=%.140q: a value must be 1 to %d letters, digits, dots, dashes and underscores, such as eu-1a", one, text, mostValue)
+		}
+	}
+	return ""
+}
+
+// WrongTaints says what is wrong with taints and what would be right; empty: nothing.
+func WrongTaints(taints []string) string {
+	if len(taints) > MostTaints {
+		return fmt.Sprintf("has %d taints: at most %d", len(taints), MostTaints)
+	}
+	for i, one := range taints {
+		if len(one) > mostKey || !key.MatchString(one) {
+			return fmt.Sprintf("has %.140q: a taint must be 1 to %d letters, digits, dots, dashes, underscores and slashes, such as spot", one, mostKey)
+		}
+		if slices.Contains(taints[:i], one) {
+			return fmt.Sprintf("has %s twice: name it once", one)
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package selector_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/study/selector"
 )
@@ -36,6 +37,14 @@ func TestAMachineSuitsByGPUsMemoryAndLabels(t *testing.T) {
 		"a label":                     {selector.Selector{Labels: zone}, a100, true},
 		"another value":               {selector.Selector{Labels: map[string]string{"zone": "b"}}, a100, false},
 		"no label":                    {selector.Selector{Labels: zone}, selector.Machine{}, false},
+		"a taint":                     {selector.Selector{}, selector.Machine{Taints: []string{"spot"}}, false},
+		"one that is tolerated":       {selector.Selector{Tolerates: []string{"old", "spot"}}, selector.Machine{Taints: []string{"spot"}}, true},
+		"one of two is not":           {selector.Selector{Tolerates: []string{"spot"}}, selector.Machine{Taints: []string{"spot", "old"}}, false},
+		"tolerance of what is not":    {selector.Selector{Tolerates: []string{"spot"}}, selector.Machine{}, true},
+		"one that stays":              {selector.Selector{TimeLimitSeconds: 7200}, selector.Machine{}, true},
+		"one that stays so long":      {selector.Selector{TimeLimitSeconds: 7200}, selector.Machine{Left: 2 * time.Hour}, true},
+		"one that leaves":             {selector.Selector{TimeLimitSeconds: 7200}, selector.Machine{Left: 2*time.Hour - 1}, false},
+		"one that leaves, for others": {selector.Selector{}, selector.Machine{Left: 1}, true},
 	} {
 		if got := test.wanted.Suits(test.machine); got != test.suits {
 			t.Errorf("%s: %v, want %v", name, got, test.suits)

@@ -16,13 +16,15 @@ const (
 	maxCores  = 4096
 	minMemory = 0.0625
 	maxMemory = 65536
+	// maxTimeLimit is a year.
+	maxTimeLimit = 366 * 24 * 3600
 	// maxParallel bounds the trials of a study at once.
 	maxParallel = 1_000_000
 )
 
 // readResources reads what each trial needs. sys is the study's system section.
 func readResources(s tree.Section, sys definition.System) *definition.Resources {
-	part, ok := s.Part("resources", "gpus", "gpu_share", "cores", "memory_gib", "gpu_type", "gpu_memory_gib", "labels")
+	part, ok := s.Part("resources", "gpus", "gpu_share", "cores", "memory_gib", "gpu_type", "gpu_memory_gib", "labels", "tolerates", "time_limit_seconds")
 	if !ok {
 		return nil
 	}
@@ -45,7 +47,7 @@ func readResources(s tree.Section, sys definition.System) *definition.Resources 
 	if wants && (wanted.GPUs == nil || *wanted.GPUs == 0) && wanted.GPUShare.IsZero() && !sys.Sets(system.GPUs) {
 		s.Fault(part.Path, part.Node, "asks for GPUs of a kind, and not for how many: add gpus: 1")
 	}
-	if !wants && len(wanted.Labels) == 0 && wanted.GPUs == nil && wanted.GPUShare.IsZero() && wanted.Cores == 0 && wanted.MemoryGiB == 0 {
+	if !wants && len(wanted.Labels)+len(wanted.Tolerates) == 0 && wanted.TimeLimitSeconds == 0 && wanted.GPUs == nil && wanted.GPUShare.IsZero() && wanted.Cores == 0 && wanted.MemoryGiB == 0 {
 		return nil
 	}
 	return &wanted
@@ -55,6 +57,8 @@ func readResources(s tree.Section, sys definition.System) *definition.Resources 
 func readSelector(part tree.Section) (wanted selector.Selector) {
 	wanted.GPUTypes = readModels(part)
 	part.Number("gpu_memory_gib", minMemory, maxMemory, &wanted.GPUMemoryGiB)
+	part.Number("time_limit_seconds", 1, maxTimeLimit, &wanted.TimeLimitSeconds)
+	wanted.Tolerates = readTolerated(part)
 	n, at := part.Get("labels")
 	switch {
 	case n == nil:
@@ -72,6 +76,27 @@ func readSelector(part tree.Section) (wanted selector.Selector) {
 		}
 	}
 	return wanted
+}
+
+// readTolerated reads which taints of workers do not keep trials away.
+func readTolerated(part tree.Section) (taints []string) {
+	n, at := part.Get("tolerates")
+	switch {
+	case n == nil:
+		return nil
+	case n.Kind != tree.List:
+		part.Wrong(at, n, "a list of workers' taints, such as [spot]")
+		return nil
+	}
+	before := len(part.Faults)
+	for i, one := range n.Items {
+		taint, _ := part.Written(tree.Index(at, i), one, maxArgument)
+		taints = append(taints, taint)
+	}
+	if wrong := selector.WrongTaints(taints); wrong != "" && len(part.Faults) == before {
+		part.Fault(at, n, "%s", wrong)
+	}
+	return taints
 }
 
 // readModels reads which models of GPUs will do.

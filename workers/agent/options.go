@@ -109,6 +109,8 @@ type Options struct {
 	Root string
 	// Labels are told to the server, for studies that ask for some.
 	Labels map[string]string
+	// Taints keep trials away whose studies do not tolerate them.
+	Taints []string
 	// Leave says when the agent leaves by itself, and what the engine that started it
 	// says of this machine.
 	Leave leave.Rules

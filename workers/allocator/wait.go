@@ -40,8 +40,10 @@ func (p Placements) Waits(one Waiting) []protocol.Wait {
 		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: "no worker is connected: " + how}}
 	}
 	reason, wants := pool.Unsuited(one.Wants, members), one.Wants.String()
-	if wants != "" {
-		members = slices.DeleteFunc(members, func(m pool.Member) bool { return !m.Suits(one.Wants) })
+	all := len(members)
+	members = slices.DeleteFunc(members, func(m pool.Member) bool { return !m.Suits(one.Wants) })
+	if wants == "" && len(members) < all {
+		wants = "taints that it tolerates"
 	}
 	if reason == "" {
 		if reason = pool.Unfit(need, members); reason != "" && wants != "" && len(members) > 0 {

@@ -101,6 +101,9 @@ type Shape struct {
 	MemoryGiB    float64 `yaml:"memory_gib"`
 	// Labels are those that its workers register with.
 	Labels map[string]string `yaml:"labels"`
+	// Taints are those that its workers register with: only trials that tolerate them
+	// are worth one.
+	Taints []string `yaml:"taints"`
 	// Trials is how many it runs at once, which share all of that.
 	Trials    int           `yaml:"trials"`
 	TimeLimit time.Duration `yaml:"time_limit"`
@@ -142,7 +145,10 @@ func (s Shape) Complete() (Shape, error) {
 	if wrong := selector.Wrong(s.Labels); wrong != "" {
 		return s, fmt.Errorf("shape %s: labels %s", s.Name, wrong)
 	}
-	if s.TimeLimit < 5*time.Minute {
+	if wrong := selector.WrongTaints(s.Taints); wrong != "" {
+		return s, fmt.Errorf("shape %s: taints %s", s.Name, wrong)
+	}
+	if s.TimeLimit < around {
 		return s, fmt.Errorf("shape %s: time_limit is %v and must be at least 5m: a worker needs time to hand its trials back", s.Name, s.TimeLimit)
 	}
 	return s, nil
@@ -166,10 +172,14 @@ func (s Shape) Fits(want Want) bool {
 	return (want.GPUs > 0) == (s.GPUs > 0) && s.GPUs >= want.GPUs && s.Cores >= want.Cores && (s.MemoryGiB == 0 || s.MemoryGiB >= want.MemoryGiB) && want.Suits(s.machine())
 }
 
+// around is what of the time limit goes before the first trial and behind the last.
+const around = 5 * time.Minute
+
 // machine is what its workers have.
 func (s Shape) machine() selector.Machine {
 	return selector.Machine{
 		GPUs: slices.Repeat([]string{s.GPUType}, s.GPUs), GPUMemoryBytes: slices.Repeat([]int64{int64(s.GPUMemoryGiB * (1 << 30))}, s.GPUs), Labels: s.Labels,
+		Taints: s.Taints, Left: max(s.TimeLimit-around, 1),
 	}
 }
 

@@ -92,7 +92,13 @@ func (p *Planner) assign(now time.Time, wants []Want, plan *Plan) map[string]int
 			if machines != "" {
 				machines = ", " + machines
 			}
-			plan.note(want.StudyID, "%s waits: no shape has what its trials ask for (%d GPUs, %d cores, %g GiB%s): add one to the file of --shapes", want.Study, want.GPUs, want.Cores, want.MemoryGiB, machines)
+			kept := ""
+			for _, shape := range p.Shapes {
+				if _, taint, tolerated := want.Tolerated(shape.machine()); !tolerated && kept == "" {
+					kept = fmt.Sprintf("; resources.tolerates does not name %s, a taint of the shape %s", taint, shape.Name)
+				}
+			}
+			plan.note(want.StudyID, "%s waits: no shape has what its trials ask for (%d GPUs, %d cores, %g GiB%s)%s: add one to the file of --shapes", want.Study, want.GPUs, want.Cores, want.MemoryGiB, machines, kept)
 		}
 	}
 	return wanted

@@ -34,6 +34,8 @@ type Member struct {
 	Refuses map[string]string
 	// Excluded has the studies of which it is given no trials now.
 	Excluded map[string]Exclusion
+	// Ends is when its machine is taken away, to the minute; zero: nobody knows of it.
+	Ends time.Time
 	// Type is its machine's. Kind is the same for workers of one holder that no study
 	// tells apart while they run nothing.
 	Type, Kind string
@@ -44,7 +46,7 @@ func (m Member) kind() string {
 	machine := m.Registration.Machine
 	holder, _, _ := strings.Cut(m.Holder, "/") // launches are not told apart
 	return fmt.Sprint(m.Type, "\x00", holder, "\x00", m.Registration.Elastic, m.Registration.Slots, m.Registration.Sandbox.Complete(),
-		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes, m.Registration.Labels, m.Registration.Recipients, m.Registration.Confidential)
+		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes, m.Registration.Labels, m.Registration.Taints, m.Ends.Unix(), m.Registration.Recipients, m.Registration.Confidential)
 }
 
 // Suits reports whether its machine is one that is wanted.
@@ -52,7 +54,11 @@ func (m Member) Suits(wanted selector.Selector) bool { return wanted.Suits(m.mac
 
 func (m Member) machine() selector.Machine {
 	machine := m.Registration.Machine
-	return selector.Machine{GPUs: machine.GPUs, GPUMemoryBytes: machine.GPUMemoryBytes, Labels: m.Registration.Labels}
+	found := selector.Machine{GPUs: machine.GPUs, GPUMemoryBytes: machine.GPUMemoryBytes, Labels: m.Registration.Labels, Taints: m.Registration.Taints}
+	if !m.Ends.IsZero() {
+		found.Left = max(m.Ends.Sub(m.LastSeen), 1) // who asks for a trial was seen just now
+	}
+	return found
 }
 
 // Registry holds the workers by id. The zero value is empty and ready.
@@ -74,6 +80,9 @@ func (r *Registry) Register(registration protocol.WorkerRegistration, holder str
 		r.byID = make(map[string]*Member)
 	}
 	made := &Member{Registration: registration, Holder: holder, LastSeen: now, Type: registration.Machine.Type()}
+	if stays := registration.StaysSeconds; stays > 0 {
+		made.Ends = now.Add(time.Duration(stays * float64(time.Second))).Truncate(time.Minute)
+	}
 	made.Kind = made.kind()
 	before, known := r.byID[registration.ID]
 	if !known {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,33 +17,52 @@ func Unsuited(wanted selector.Selector, members []Member) string {
 	if len(members) == 0 || slices.ContainsFunc(members, func(m Member) bool { return m.Suits(wanted) }) {
 		return ""
 	}
+	var machines []named
+	keeps := map[string][]string{}
+	for _, member := range members {
+		if machine, taint, tolerated := wanted.Tolerated(member.machine()); tolerated {
+			machines = append(machines, named{machine, member.Registration.Name})
+		} else {
+			keeps[taint] = append(keeps[taint], member.Registration.Name)
+		}
+	}
+	if len(machines) == 0 {
+		taint := slices.Sorted(maps.Keys(keeps))[0]
+		return fmt.Sprintf("resources.tolerates does not name %s, a taint that keeps trials from %s, and each other worker has such a taint too: add tolerates: [%s], or connect a worker without taints", taint, few(keeps[taint]), taint)
+	}
 	var have []string
 	for _, part := range wanted.Split() {
 		var with []string
-		for _, member := range members {
-			if member.Suits(part) {
-				with = append(with, member.Registration.Name)
+		for _, one := range machines {
+			if part.Suits(one.Machine) {
+				with = append(with, one.name)
 			}
 		}
 		if len(with) == 0 {
 			field, value, _ := strings.Cut(part.String(), " ")
-			return fmt.Sprintf("resources.%s is %s, and no connected worker has that (%s): ask for what one has, or connect such a worker", field, value, others(part, members))
+			return fmt.Sprintf("resources.%s is %s, and no connected worker has that (%s): ask for what one has, or connect such a worker", field, value, others(part, machines))
 		}
 		have = append(have, part.String()+" has "+few(with))
 	}
 	return fmt.Sprintf("resources asks for %s, and no connected worker has all of it (%s): ask for less, or connect such a worker", wanted, strings.Join(have, "; "))
 }
 
+// named is a worker's machine.
+type named struct {
+	selector.Machine
+	name string
+}
+
 // others says what the workers have instead of the part.
-func others(part selector.Selector, members []Member) string {
+func others(part selector.Selector, machines []named) string {
 	var kinds, said []string
 	by := map[string][]string{}
-	for _, member := range members {
-		has := part.Has(member.machine())
+	for _, one := range machines {
+		has := part.Has(one.Machine)
 		if len(by[has]) == 0 {
 			kinds = append(kinds, has)
 		}
-		by[has] = append(by[has], member.Registration.Name)
+		by[has] = append(by[has], one.name)
 	}
 	for _, has := range kinds[:min(len(kinds), shownOf)] {
 		said = append(said, few(by[has])+": "+has)

@@ -151,6 +151,7 @@ function drawPanel() {
     ...(machine.memory_limit_bytes ? [["Memory limit", `${bytes(machine.memory_limit_bytes)}, of its control group`]] : []),
     ...(machine.governor ? [["Governor", `${machine.governor}, when the worker started`]] : []),
     ...(worker.labels ? [["Labels", Object.entries(worker.labels).map(([name, value]) => `${name}=${value}`).join(", ")]] : []),
+    ...(worker.taints ? [["Takes only trials that tolerate", worker.taints.join(", ")]] : []),
     ["GPUs", machine.gpus?.length ? machine.gpus.join(", ") : "none"],
     ...(machine.gpu_power_cap_watts ? [["GPU power cap", `${parameter(machine.gpu_power_cap_watts)} W, when the worker started`]] : []),
     ["Power", make("span", {}, ...(alive && load ? [`${measured(load.watts)} W, `, load.method] : ["not reported"]))],

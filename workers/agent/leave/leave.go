@@ -97,6 +97,15 @@ func (w *Watch) Leased() (ended func(reported bool)) {
 	}
 }
 
+// Left is how long it takes trials yet, if they need so long to be handed back; 0: as long as it
+// likes.
+func (r Rules) Left(drain time.Duration) time.Duration {
+	if r.EndAt.IsZero() {
+		return 0
+	}
+	return max(time.Until(r.EndAt)-drain, time.Millisecond)
+}
+
 // Late reports whether too little time is left for another lease: less than a lease
 // took here on average, or than a twentieth of the worker's whole time where leases
 // take longer than that. A trial of which only a part fits goes on elsewhere.

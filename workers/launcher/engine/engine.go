@@ -54,6 +54,9 @@ func (o Options) Script(s launcher.Shape, start, scratch, launch string) string 
 	if len(s.Labels) > 0 {
 		worker = append(worker, "--label", selector.Shown(s.Labels))
 	}
+	if len(s.Taints) > 0 {
+		worker = append(worker, "--taint", strings.Join(s.Taints, ","))
+	}
 	b.WriteString("exec " + start)
 	for i, word := range worker {
 		b.WriteString(" " + Quote(word))

@@ -82,7 +82,7 @@ func TestAPod(t *testing.T) {
 	here := cluster.StartKubernetes(t, nil)
 	made, tokens := open(t, here, kubernetes.Pods{Template: write(t, template), TandemImage: "example.org/tandem:1", GPUResource: "nvidia.com/gpu"})
 	labelled := order("abc", "--queue=team-a", "--node-selector=disk=ssd", "--toleration=spot", "--gpu-resource=nvidia.com/mig-1g.10gb")
-	labelled.Shape.Labels = map[string]string{"rack": "7"}
+	labelled.Shape.Labels, labelled.Shape.Taints = map[string]string{"rack": "7"}, []string{"old"}
 	launch(t, made, tokens, labelled)
 	pods, secrets := here.Objects()
 	if len(pods) != 1 || !slices.Equal(secrets, []string{"tandem-abc-0"}) {
@@ -96,7 +96,7 @@ func TestAPod(t *testing.T) {
 	for _, want := range []string{
 		`"cost-centre":"vision"`, `"kueue.x-k8s.io/queue-name":"team-a"`, `"tandem.dev/launch":"abc-0"`, `"tandem.dev/launcher":"tandem"`, `"tandem.dev/shape":"gpu"`,
 		`"imagePullSecrets":[{"name":"registry"}]`, `"nodeSelector":{"disk":"ssd","nvidia.com/gpu.product":"NVIDIA-L4","rack":"7","zone":"a"}`,
-		`{"key":"spot","operator":"Exists"},{"key":"nvidia.com/mig-1g.10gb","operator":"Exists"}`, `"terminationGracePeriodSeconds":120`,
+		`{"key":"spot","operator":"Exists"},{"key":"old","operator":"Exists"},{"key":"nvidia.com/mig-1g.10gb","operator":"Exists"}`, `"terminationGracePeriodSeconds":120`,
 		`"image":"example.org/of-the-template:1"`, `{"name":"HF_HOME","value":"/data/hf"}`, `"image":"example.org/beside:1"`,
 		`"limits":{"cpu":"2","memory":"1536Mi","nvidia.com/mig-1g.10gb":"2"}`, `"requests":{"cpu":"2","memory":"1536Mi","nvidia.com/mig-1g.10gb":"2"}`,
 		`"restartPolicy":"Never"`, `"activeDeadlineSeconds":3600`, `"automountServiceAccountToken":false`, `"readOnlyRootFilesystem":true`, `"runAsNonRoot":true`, `"drop":["ALL"]`,

@@ -174,9 +174,9 @@ func (p Pods) place(spec *corev1.PodSpec, shape launcher.Shape) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(soon))})
 	}
-	tolerated := p.Tolerations
+	tolerated := slices.Concat(p.Tolerations, shape.Taints)
 	if shape.GPUs > 0 {
-		tolerated = append(slices.Clone(tolerated), p.GPUResource)
+		tolerated = append(tolerated, p.GPUResource)
 	}
 	for _, key := range tolerated {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})

@@ -217,6 +217,9 @@ func (f *Fake) start(job *fakeJob) {
 	if len(job.shape.Labels) > 0 {
 		words = append(words, "--label", selector.Shown(job.shape.Labels))
 	}
+	if len(job.shape.Taints) > 0 {
+		words = append(words, "--taint", strings.Join(job.shape.Taints, ","))
+	}
 	words = append(words, "--token-file", string(o.Enrolments)+"/"+job.Launch, "--launch", job.Launch)
 	f.write("args."+job.Launch, strings.Join(words, "\n")+"\n")
 }

@@ -86,6 +86,7 @@ var stories = []struct {
 
 	{"an order becomes a worker with a lease", orderToLease},
 	{"a study gets workers with the labels that it asks for", labelled},
+	{"workers with taints, or that leave too early, are ordered for who puts up with it", tainted},
 	{"only studies whose key the workers hold get some", keyed},
 	{"nothing is wanted and nothing started", nothingWanted},
 	{"what waits for the engine is supply", pendingIsSupply},

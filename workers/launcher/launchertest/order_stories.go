@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
@@ -44,6 +45,27 @@ func labelled(s *story) {
 	launch := s.take(1)[0]
 	if words := s.read("args." + launch); s.job(launch).Shape != "zoned" || !strings.Contains(words, "\n--label\ndisk=ssd,zone=a\n") {
 		s.Errorf("it is of the shape %s, with the words %q", s.job(launch).Shape, words)
+	}
+}
+
+// Workers with a taint are ordered for trials that tolerate it, and such that leave too
+// early for none.
+func tainted(s *story) {
+	s.begin(8)
+	shape := &s.loop.Planner.Shapes[0]
+	shape.Taints, s.server.wants = []string{"spot", "old"}, 1
+	s.tick(2)
+	if notes := s.server.report.Notes; len(notes) != 1 || !strings.Contains(notes[0].Says, "no shape has what its trials ask for (0 GPUs, 0 cores, 0 GiB); resources.tolerates does not name spot, a taint of the shape cpu: add") || s.server.enrolled > 0 {
+		s.Errorf("of taints the server is told %+v, with %d enrolments", notes, s.server.enrolled)
+	}
+	s.server.machines.Tolerates, s.server.machines.TimeLimitSeconds = []string{"spot", "old"}, shape.TimeLimit.Seconds()
+	s.tick(2)
+	if notes := s.server.report.Notes; len(notes) != 1 || !strings.Contains(notes[0].Says, "time_limit_seconds 3600)") || s.server.enrolled > 0 {
+		s.Errorf("of a time limit the server is told %+v, with %d enrolments", notes, s.server.enrolled)
+	}
+	s.server.machines.TimeLimitSeconds = (shape.TimeLimit - 5*time.Minute).Seconds()
+	if words := s.read("args." + s.take(1)[0]); !strings.Contains(words, "\n--taint\nspot,old\n") {
+		s.Errorf("it starts with the words %q", words)
 	}
 }
 

@@ -92,6 +92,9 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		if len(worker.Labels) > 0 {
 			fmt.Fprintf(out, "\n%s has the labels %s\n", format.Plain(worker.Name), format.Plain(selector.Shown(worker.Labels)))
 		}
+		if len(worker.Taints) > 0 {
+			fmt.Fprintf(out, "\n%s takes only trials that tolerate %s\n", format.Plain(worker.Name), format.Plain(strings.Join(worker.Taints, ", ")))
+		}
 		if claim := worker.Confidential; claim != nil {
 			fmt.Fprintf(out, "\n%s says that it is a confidential machine: %s\n", format.Plain(worker.Name), format.Plain(claim.String()))
 		}

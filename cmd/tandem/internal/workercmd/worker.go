@@ -65,6 +65,7 @@ type Options struct {
 	datasets    []string
 	secrets     []string
 	labels      map[string]string
+	taints      []string
 	identity    string
 	recipients  []string
 	inside      confidential
@@ -143,6 +144,7 @@ func Command() *cobra.Command {
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
 	addInside(command, &options)
 	command.Flags().StringToStringVar(&options.labels, "label", nil, "NAME=VALUE that studies may ask for with resources.labels, such as zone=a (repeatable)")
+	command.Flags().StringSliceVar(&options.taints, "taint", nil, "word that keeps trials away unless resources.tolerates has it, such as spot (repeatable)")
 	command.Flags().StringVar(&options.leave.Launch, "launch", "", "id of the order that a launcher started it for")
 	term.AddLogFlags(command, &log)
 	command.AddCommand(workerDrainCommand(&server), workerUndrainCommand(&server))
@@ -273,6 +275,9 @@ func (o Options) Agent(ctx context.Context, client *rest.Client, logger *slog.Lo
 	if wrong := selector.Wrong(o.labels); wrong != "" {
 		return agent.Options{}, term.Misuse("--label %s", wrong)
 	}
+	if wrong := selector.WrongTaints(o.taints); wrong != "" {
+		return agent.Options{}, term.Misuse("--taint %s", wrong)
+	}
 	rules, err := o.leaving()
 	if err != nil {
 		return agent.Options{}, err
@@ -297,7 +302,7 @@ func (o Options) Agent(ctx context.Context, client *rest.Client, logger *slog.Lo
 		o.path = ownEnvironment()
 	}
 	made := agent.Options{
-		Server: client, Name: o.Name, Labels: o.labels, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
+		Server: client, Name: o.Name, Labels: o.labels, Taints: o.taints, Leave: rules, Slots: int(o.Slots), Elastic: o.Slots == 0, Study: o.Study, Directory: o.directory, Scratch: o.scratch,
 		Path: o.path, PassEnvironment: o.pass, DrainGrace: o.drain, WattsPerCore: o.wattsPerCore, IdleWattsPerCore: o.idleWattsPerCore, Probe: o.probe, Sprint: o.sprint, NoProfile: o.noProfile, Logger: logger,
 		Policy: process.Policy{Commands: o.commands, Directories: o.directories, Datasets: o.datasets}, Secrets: secrets, Keys: keys,
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
