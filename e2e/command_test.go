@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 func TestControlFromTheCommandLine(t *testing.T) {
@@ -29,16 +31,21 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if text := at.must("study", "enqueue", s.name, "-p", "x=0.05"); !strings.Contains(text, "1 configuration enqueued") {
 		t.Errorf("enqueue says:\n%s", text)
 	}
-	if text := at.must("study", "tag", s.name, "paper", "baseline"); text != "baseline paper\n" {
-		t.Errorf("tag says:\n%s", text)
+	client, err := rest.New(rest.Options{URL: "http://" + at.listen, Token: at.token})
+	if err != nil {
+		t.Fatal(err)
 	}
-	at.must("study", "note", s.name, "first line\nand the second")
-	at.must("study", "tag", s.name, "--remove", "paper")
+	note := "first line\nand the second"
+	for _, amendment := range []trial.Amendment{{AddTags: []string{"paper", "baseline"}}, {Note: &note}, {RemoveTags: []string{"paper"}}} {
+		if _, err := client.AnnotateStudy(t.Context(), s.name, amendment); err != nil {
+			t.Error(err)
+		}
+	}
 	if view := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")); strings.Join(view.Tags, " ") != "baseline" || view.Note != "first line\nand the second" {
 		t.Errorf("the study has the tags %q and the note %q", view.Tags, view.Note)
 	}
-	if wrong := at.cli("study", "tag", s.name, "two words"); wrong.code == 0 || !strings.Contains(wrong.stderr, "add_tags[0]") {
-		t.Errorf("a tag of two words: exit code %d, %s", wrong.code, wrong.stderr)
+	if _, err := client.AnnotateStudy(t.Context(), s.name, trial.Amendment{AddTags: []string{"two words"}}); err == nil || !strings.Contains(err.Error(), "add_tags[0]") {
+		t.Errorf("a tag of two words: %v", err)
 	}
 	if wrong := at.cli("study", "enqueue", s.name, "-p", "nothing=1"); wrong.code != 2 || !strings.Contains(wrong.stderr, "not a parameter") {
 		t.Errorf("a parameter that there is not: exit code %d, %s", wrong.code, wrong.stderr)
@@ -91,15 +98,6 @@ func TestControlFromTheCommandLine(t *testing.T) {
 		t.Errorf("the report is %.500s: %v", page, err)
 	}
 
-	if piped := at.cli("study", "show", s.name, "--watch"); piped.code != 2 || !strings.Contains(piped.stderr, "--watch redraws a terminal") {
-		t.Errorf("show --watch in a pipe: exit code %d, %s", piped.code, piped.stderr)
-	}
-	if words := at.must("__complete", "study", "show", ""); !strings.Contains(words, "controlled\tcompleted, best accuracy") {
-		t.Errorf("a shell is offered\n%s", words)
-	}
-	if words := at.must("__complete", "study", "trial", s.name, ""); !strings.Contains(words, "0\ttrial 0  completed") {
-		t.Errorf("a shell is offered\n%s", words)
-	}
 	at.must("study", "delete", "warm", "--yes")
 	if rows := readCSV(t, at.must("study", "export", s.name)); len(rows) != 3 || rows[0]["state"] != "completed" {
 		t.Errorf("the CSV has %d rows: %v", len(rows), rows)

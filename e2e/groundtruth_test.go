@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -37,8 +38,17 @@ func TestGroundTruthMovesBetweenServers(t *testing.T) {
 		t.Errorf("the list is:\n%s", list)
 	}
 
-	if shown := here.must("ground-truth", "show", "--machine", "x86, 2 cores"); !strings.Contains(shown, "cores=2 memory_gib=0.5") || !strings.Contains(shown, "The newest 1 of 1 run:") || !strings.Contains(shown, "1.1s") {
-		t.Errorf("one type is shown as:\n%s", shown)
+	client, err := rest.New(rest.Options{URL: "http://" + here.listen, Token: here.token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := client.GroundTruthRuns(t.Context(), "x86, 2 cores", 20, 0)
+	if err != nil || runs.Total != 1 || len(runs.Runs) != 1 || runs.Runs[0].Configurations != 1 || runs.Runs[0].Epochs != 3 {
+		t.Errorf("the runs of one type: %+v, %v", runs, err)
+	}
+	clusters, err := client.GroundTruthClusters(t.Context(), "x86, 2 cores", "")
+	if err != nil || clusters.Configuration.Key() != "cores=2 memory_gib=0.5" {
+		t.Errorf("the workloads of one type: %+v, %v", clusters, err)
 	}
 	written := filepath.Join(folder, "exported.json")
 	here.must("ground-truth", "export", "--output", written)
@@ -63,8 +73,6 @@ func TestGroundTruthMovesBetweenServers(t *testing.T) {
 		"another file":    {[]string{"import", file("other.json", `{"studies":[]}`)}, "not what"},
 		"unknown field":   {[]string{"import", file("field.json", `{"version":1,"records":[{"user":"me"}]}`)}, "user"},
 		"a fault":         {[]string{"import", file("fault.json", `{"version":1,"records":[`+strings.Replace(record("record-3", "x"), `"cores":2`, `"cores":0`, 1)+`]}`)}, "records[0].cells[0].configuration.cores"},
-		"show which":      {[]string{"show"}, `--machine: "arm (big), 4 cores", "x86, 2 cores"`},
-		"show under none": {[]string{"show", "--machine", "x86, 2 cores", "--configuration", "cores=1"}, `"cores=2 memory_gib=0.5"`},
 		"forget nothing":  {[]string{"forget"}, "--all"},
 		"forget unasked":  {[]string{"forget", "--all"}, "--yes"},
 	} {

@@ -220,9 +220,6 @@ func TestLinksFromTheCommandLine(t *testing.T) {
 			t.Errorf("the list of links lacks %q:\n%s", want, text)
 		}
 	}
-	if words := at.must("__complete", "study", "link", "revoke", "linked", ""); !strings.Contains(words, made.ID+"\tthe talk, until 2") {
-		t.Errorf("a shell is offered\n%s", words)
-	}
 	if text := at.must("study", "link", "revoke", "linked", list.Links[0].ID); !strings.Contains(text, "was revoked") {
 		t.Errorf("revoke says\n%s", text)
 	}

@@ -63,7 +63,7 @@ func run(arguments []string, out io.Writer) error {
 	var slowest, busiest, largest, longest float64
 	for i, name := range strings.Split(strings.TrimSpace(string(names)), "\n") {
 		path := filepath.Join(*folder, fmt.Sprintf("%02d.onnx", i))
-		commands := [][]string{{"inspect", path}, {"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}}
+		commands := [][]string{{"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}}
 		if *runtime != "" {
 			commands = append(commands, []string{"run", path, "--onnxruntime", *runtime, "--seconds", "0.2", "--timeout", "5s"})
 		}

@@ -74,7 +74,7 @@ class LeaseLink:
     def save_model(self, content: bytes) -> None:
         raise TandemError(
             "only scripts that a worker starts can save their model: functions run by optimize, ask and tell have no "
-            "worker that looks at it. Use 'tandem edge inspect' and 'tandem edge run' on the file, or give the study a "
+            "worker that looks at it. Use 'tandem edge deploy' and 'tandem edge run' on the file, or give the study a "
             "command:"
         )
 

@@ -44,8 +44,8 @@ type attested struct {
 	token string
 }
 
-// Command is "tandem study attestations"; complete offers names of studies.
-func Command(flags *term.Flags, complete cobra.CompletionFunc) *cobra.Command {
+// Command is "tandem study attestations".
+func Command(flags *term.Flags) *cobra.Command {
 	var key, file string
 	command := &cobra.Command{
 		Use:   "attestations STUDY",
@@ -55,8 +55,7 @@ were reported: that the key went to a machine of the study's policy for this lea
 With --export no server is asked. It ends with 1 if something is wrong.`,
 		Example: `  tandem study attestations scans --verify ed25519:Fh0...
   tandem study attestations scans --verify ed25519:Fh0... --export study.json`,
-		Args:              term.Arguments(1, "the name or the id of a study"),
-		ValidArgsFunction: complete,
+		Args: term.Arguments(1, "the name or the id of a study"),
 		RunE: func(command *cobra.Command, args []string) error {
 			public, err := policy.ReadSigner(key)
 			if err != nil {

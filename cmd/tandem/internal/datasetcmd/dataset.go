@@ -180,7 +180,6 @@ func deleteCommand(flags *term.Flags) *cobra.Command {
 		Use: "delete SHA256", Short: "Delete a data set; a study that is not over keeps its own",
 		Example: `  tandem dataset delete 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
 		What:    "the SHA-256 of a data set, as 'tandem dataset list' shows it",
-		Offer:   term.CompleteOne(&flags.Server, datasets, func(one protocol.Dataset) string { return one.Artifact + "\t" + one.Name }),
 		Do: func(client *rest.Client, ctx context.Context, hash string) error {
 			return client.DeleteDataset(ctx, hash)
 		},

@@ -11,7 +11,6 @@ func Command() *cobra.Command {
 	}
 	command.AddCommand(devicesCommand())
 	command.AddCommand(runCommand(), emulationProcessCommand())
-	command.AddCommand(inspectCommand())
 	command.AddCommand(deployCommand(), calibrateCommand())
 	command.AddCommand(agentCommand(), boardsCommand())
 	return command

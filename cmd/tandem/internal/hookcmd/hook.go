@@ -113,7 +113,7 @@ func printHooks(out io.Writer, hooks []hook.HookView) error {
 func testCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "test NAME", Short: "Tell a hook an example now, and say what it answers", Example: `  tandem hook test team`,
-		Args: term.Arguments(1, "the name of a hook"), ValidArgsFunction: completeHook(&flags.Server),
+		Args: term.Arguments(1, "the name of a hook"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			outcome, err := client.TestHook(ctx, args[0])
 			if err != nil {
@@ -130,7 +130,7 @@ func testCommand(flags *term.Flags) *cobra.Command {
 func deleteCommand(flags *term.Flags) *cobra.Command {
 	return term.Removal{
 		Use: "delete NAME", Short: "Delete a hook: it is told nothing more", Example: `  tandem hook delete team`,
-		What: "the name of a hook", Offer: completeHook(&flags.Server),
+		What: "the name of a hook",
 		Do:   func(client *rest.Client, ctx context.Context, name string) error { return client.DeleteHook(ctx, name) },
 		Done: "deleted", Said: "Hook %s was deleted",
 	}.Command(flags)
@@ -138,9 +138,4 @@ func deleteCommand(flags *term.Flags) *cobra.Command {
 
 func hooks(client *rest.Client, ctx context.Context) ([]hook.HookView, error) {
 	return client.Hooks(ctx)
-}
-
-// completeHook offers the hooks, with whom they tell.
-func completeHook(server *term.Connection) term.Completion {
-	return term.CompleteOne(server, hooks, func(one hook.HookView) string { return one.Name + "\t" + format.Plain(one.To) })
 }

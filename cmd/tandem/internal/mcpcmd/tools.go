@@ -94,11 +94,7 @@ func describeStudy(ctx context.Context, client *rest.Client, asked studyName, ou
 	for _, parameter := range view.Definition.Space.Parameters {
 		fmt.Fprintln(out, "  "+shownParameter(parameter))
 	}
-	listing, err := show.ListStudy(ctx, client, view.ID, show.LeaderboardLimit)
-	if err != nil {
-		return err
-	}
-	if err := listing.Print(out); err != nil {
+	if err := show.Study(ctx, client, view.ID, show.LeaderboardLimit, out); err != nil {
 		return err
 	}
 	recommended, err := client.Recommendation(ctx, view.ID)

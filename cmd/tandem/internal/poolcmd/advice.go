@@ -34,7 +34,7 @@ func (f *adviceFlags) check() error {
 
 func adviceCommand(server *term.Connection) *cobra.Command {
 	var flags adviceFlags
-	var watching, asJSON bool
+	var asJSON bool
 	command := &cobra.Command{
 		Use:   "advice",
 		Short: "Say how many GPUs should be awake, and which workers to wake or to drain",
@@ -46,21 +46,19 @@ What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 		Example: `  tandem pool advice
   tandem pool advice --performance 0.95 --least 2`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return term.Answer[protocol.PoolAdvice]{
-				JSON: asJSON, Watch: watching, Print: printAdvice,
-				Ask: func(ctx context.Context, client *rest.Client) (protocol.PoolAdvice, error) {
-					return client.PoolAdvice(ctx, flags.query)
-				},
-			}.Show(command, server)
-		},
+			advice, err := client.PoolAdvice(ctx, flags.query)
+			if err != nil {
+				return err
+			}
+			return term.PrintAnswer(out, asJSON, advice, printAdvice)
+		}),
 	}
 	flags.add(command)
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	term.AddWatchFlag(command, &watching)
 	return command
 }
 

@@ -41,8 +41,7 @@ func groupSetCommand(flags *term.Flags) *cobra.Command {
 		Short: "Make a group, or replace the one of that name",
 		Example: `  tandem group set ml --member alice:editor --member bob:viewer
   tandem group set vision --provided viewer`,
-		Args:              term.Arguments(1, "the name of a group"),
-		ValidArgsFunction: completeGroup(&flags.Server),
+		Args: term.Arguments(1, "the name of a group"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			ask := protocol.UserGroupRequest{Members: map[string]string{}, Provided: provided}
 			for _, one := range members {
@@ -89,12 +88,7 @@ func printGroups(out io.Writer, groups []protocol.UserGroup) error {
 func groupRemoveCommand(flags *term.Flags) *cobra.Command {
 	return term.Removal{
 		Use: "remove GROUP", Short: "Remove a group; what was shared with it is so no longer", Example: `  tandem group remove ml`,
-		What: "the name of a group", Offer: completeGroup(&flags.Server),
-		Do: (*rest.Client).RemoveGroup, Done: "removed", Said: "Group %s was removed",
+		What: "the name of a group",
+		Do:   (*rest.Client).RemoveGroup, Done: "removed", Said: "Group %s was removed",
 	}.Command(flags)
-}
-
-// completeGroup offers the groups.
-func completeGroup(server *term.Connection) term.Completion {
-	return term.CompleteOne(server, (*rest.Client).Groups, func(one protocol.UserGroup) string { return one.Name })
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func launchesCommand(server *term.Connection) *cobra.Command {
-	var watching, asJSON bool
+	var asJSON bool
 	command := &cobra.Command{
 		Use:   "launches",
 		Short: "Show the workers that launchers start: why they wait, and how they ended",
@@ -24,21 +24,21 @@ func launchesCommand(server *term.Connection) *cobra.Command {
 wait, start and run, why they wait, and for how long others waited before. A shape
 is on hold when its last workers brought no trial: 'tandem pool try-again SHAPE'
 starts one at once.`,
-		Example: `  tandem pool launches --watch
+		Example: `  tandem pool launches
   tandem pool launches --json | jq '.launchers[].shapes[] | select(.hold)'`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return term.Answer[crew.Launches]{
-				JSON: asJSON, Watch: watching, Print: func(out io.Writer, all crew.Launches) error { return printLaunches(out, all.Launchers) },
-				Ask: func(ctx context.Context, client *rest.Client) (crew.Launches, error) {
-					list, err := client.Launches(ctx)
-					return crew.Launches{Launchers: list}, err
-				},
-			}.Show(command, server)
-		},
+		RunE: server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			list, err := client.Launches(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.WriteJSON(out, crew.Launches{Launchers: list})
+			}
+			return printLaunches(out, list)
+		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
-	term.AddWatchFlag(command, &watching)
 	return command
 }
 

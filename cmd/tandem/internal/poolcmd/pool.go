@@ -20,7 +20,6 @@ import (
 // Command is "tandem pool".
 func Command() *cobra.Command {
 	var flags term.Flags
-	var watching bool
 	command := &cobra.Command{
 		Use:   "pool",
 		Short: "Show who runs where and why, and what waits",
@@ -28,19 +27,18 @@ func Command() *cobra.Command {
 they are there, what studies have ready, how well their epochs are predicted on
 each type of machine, and which trials moved. docs/placement.md tells how it is
 decided. Seconds and joules that have not been spent yet are estimates.`,
-		Example: `  tandem pool
-  tandem pool --watch`,
-		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return term.Answer[protocol.Pool]{
-				JSON: flags.JSON, Watch: watching, Print: printPool,
-				Ask: func(ctx context.Context, client *rest.Client) (protocol.Pool, error) { return client.Pool(ctx) },
-			}.Show(command, &flags.Server)
-		},
+		Example: `  tandem pool`,
+		Args:    term.Arguments(0, "no arguments"),
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
+			pool, err := client.Pool(ctx)
+			if err != nil {
+				return err
+			}
+			return term.PrintAnswer(out, flags.JSON, pool, printPool)
+		}),
 	}
 	term.AddConnectionFlags(command, &flags.Server)
 	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
-	term.AddWatchFlag(command, &watching)
 	for _, below := range []*cobra.Command{adviceCommand(&flags.Server), launchesCommand(&flags.Server), tryAgainCommand(&flags.Server)} {
 		term.AddConnectionFlags(below, &flags.Server)
 		command.AddCommand(below)

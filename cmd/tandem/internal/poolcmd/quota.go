@@ -42,8 +42,7 @@ bounded. "admin" is the quota of the administrators' own studies.`,
 		Example: `  tandem quota set ada --gpus 4 --gpu-hours-a-day 24
   tandem quota set bob --trials 8 --weight 2
   tandem quota set carol --preempt`,
-		Args:              term.Arguments(1, "the name of a user"),
-		ValidArgsFunction: completeUser(&flags.Server),
+		Args: term.Arguments(1, "the name of a user"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			if err := checkQuota(quota, hours, gibibytes); err != nil {
 				return err
@@ -151,12 +150,7 @@ func printQuotas(out io.Writer, quotas []protocol.QuotaView) error {
 func quotaRemoveCommand(flags *term.Flags) *cobra.Command {
 	return term.Removal{
 		Use: "remove USER", Short: "Remove a user's quota", Example: `  tandem quota remove ada`,
-		What: "the name of a user", Offer: completeUser(&flags.Server),
-		Do: (*rest.Client).RemoveQuota, Done: "removed", Said: "User %s has no quota any more",
+		What: "the name of a user",
+		Do:   (*rest.Client).RemoveQuota, Done: "removed", Said: "User %s has no quota any more",
 	}.Command(flags)
-}
-
-// completeUser offers the users that have a quota or something of the workers.
-func completeUser(server *term.Connection) term.Completion {
-	return term.CompleteOne(server, (*rest.Client).Quotas, func(one protocol.QuotaView) string { return one.User })
 }

@@ -22,29 +22,28 @@ import (
 // WorkersCommand is "tandem workers".
 func WorkersCommand() *cobra.Command {
 	var flags term.Flags
-	var watching, probes bool
+	var probes bool
 	command := &cobra.Command{
 		Use:   "workers",
 		Short: "List the workers of a server, what holds their commands, and what they refuse",
 		Example: `  tandem workers
-  tandem workers --probes
-  tandem workers --watch`,
+  tandem workers --probes`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
 			printer := printWorkers
 			if probes {
 				printer = printProbes
 			}
-			return term.Answer[[]protocol.Worker]{
-				JSON: flags.JSON, Watch: watching, Print: printer,
-				Ask: func(ctx context.Context, client *rest.Client) ([]protocol.Worker, error) { return client.Workers(ctx) },
-			}.Show(command, &flags.Server)
-		},
+			workers, err := client.Workers(ctx)
+			if err != nil {
+				return err
+			}
+			return term.PrintAnswer(out, flags.JSON, workers, printer)
+		}),
 	}
 	term.AddConnectionFlags(command, &flags.Server)
 	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
 	command.Flags().BoolVar(&probes, "probes", false, "print what the probing tasks took on their machines (docs/probing.md)")
-	term.AddWatchFlag(command, &watching)
 	return command
 }
 

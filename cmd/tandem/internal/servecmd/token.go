@@ -198,7 +198,7 @@ func printTokens(out io.Writer, tokens []protocol.TokenView) error {
 func tokenRevokeCommand(flags *term.Flags) *cobra.Command {
 	return term.Removal{
 		Use: "revoke ID", Short: "Revoke a token; whoever uses it is refused from now on", Example: `  tandem token revoke 3fX9kQ2mLp0a`,
-		What: "the id of a token, as 'tandem token list' shows it", Offer: completeToken(&flags.Server),
+		What: "the id of a token, as 'tandem token list' shows it",
 		Do: func(client *rest.Client, ctx context.Context, id string) error {
 			if strings.HasPrefix(id, "tandem_") {
 				return term.Misuse("give the token's id, not the token: see 'tandem token list'")
@@ -206,11 +206,4 @@ func tokenRevokeCommand(flags *term.Flags) *cobra.Command {
 			return client.DeleteToken(ctx, id)
 		}, Done: "revoked", Said: "Token %s was revoked",
 	}.Command(flags)
-}
-
-// completeToken offers the ids of tokens, with whose they are.
-func completeToken(server *term.Connection) term.Completion {
-	return term.CompleteOne(server, (*rest.Client).Tokens, func(one protocol.TokenView) string {
-		return one.ID + "\t" + format.Plain(one.Name) + ", " + one.Scope
-	})
 }

@@ -26,8 +26,7 @@ with the identity provider.`})
 		Long: `End all tokens and sessions of a user, and forget who it is at the identity
 provider. Its studies stay. Whom the provider and --oidc-allow-... still let in
 can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
-		Offer: term.CompleteOne(&flags.Server, (*rest.Client).Users, func(one protocol.UserView) string { return one.Name }),
-		Do:    (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed",
+		Do: (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed",
 	}.Command(&flags))
 	return command
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// ListStudy is a study with its leaderboard.
-func ListStudy(ctx context.Context, client *rest.Client, study string, limit int) (term.Listing, error) {
+// Study prints a study with its leaderboard of at most so many trials.
+func Study(ctx context.Context, client *rest.Client, study string, limit int, out io.Writer) error {
 	view, err := client.Study(ctx, study)
 	if err != nil {
-		return term.Listing{}, err
+		return err
 	}
 	correlations, err := client.Correlations(ctx, view.ID)
 	if err != nil {
-		return term.Listing{}, err
+		return err
 	}
 	page, err := client.Trials(ctx, view.ID, protocol.TrialQuery{Limit: limit})
 	if err != nil {
-		return term.Listing{}, err
+		return err
 	}
 	deflation, err := approximationOf(ctx, client, view)
 	if err != nil {
-		return term.Listing{}, err
+		return err
 	}
-	return term.Listing{Over: view.Status.Over(), Print: func(out io.Writer) error { return printStudy(out, view, correlations, page, deflation) }}, nil
+	return printStudy(out, view, correlations, page, deflation)
 }
 
 // PrintUseless prints what of the study's definition has no effect, if something has none.
@@ -117,11 +117,7 @@ func PrintResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 		return checkResult(ctx, client, view)
 	}
 	fmt.Fprintln(out)
-	whole, err := ListStudy(ctx, client, view.ID, LeaderboardLimit)
-	if err != nil {
-		return err
-	}
-	if err := whole.Print(out); err != nil {
+	if err := Study(ctx, client, view.ID, LeaderboardLimit, out); err != nil {
 		return err
 	}
 	if answer.Best != nil { // else the error says so

@@ -116,18 +116,6 @@ func namesOf(objective definition.Objective) []string {
 	return formula.Names()
 }
 
-// Trial is a trial in one line.
-func Trial(t protocol.RankedTrial, def definition.Definition) string {
-	line := fmt.Sprintf("trial %d  %s  rung %d  %s", t.Number, t.State, t.Rung, format.Count(t.Epochs, "epoch"))
-	if value, measured := t.Value(0); measured {
-		line += fmt.Sprintf("  %s %s", format.Plain(def.Objectives[0].Label()), format.Number(value))
-		if t.Results[len(t.Results)-1].Estimated {
-			line += " (estimate)"
-		}
-	}
-	return line
-}
-
 // shownViolation is by how much the newest result misses the constraints.
 func shownViolation(results []trial.Result) string {
 	switch {

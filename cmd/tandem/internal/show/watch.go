@@ -19,10 +19,13 @@ import (
 // nothing new happened.
 const linesEvery = 15 * time.Second
 
+// watchEvery is how often progress is asked for, and shown on a terminal.
+const watchEvery = time.Second
+
 // Watch shows a study's progress until it is over, and returns its last view.
 func Watch(ctx context.Context, client *rest.Client, study string, out io.Writer) (protocol.StudyView, error) {
 	display, failures := newDisplay(out), 0
-	ticker := time.NewTicker(term.WatchEvery)
+	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
 		view, err := client.Study(ctx, study)

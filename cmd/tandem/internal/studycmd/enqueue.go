@@ -34,8 +34,7 @@ A file is JSON, a list of objects, if its name ends in .json, and else CSV with
 a header of parameter names, in which an empty cell is a parameter not given.`,
 		Example: `  tandem study enqueue lenet-fashion-mnist -p learning_rate=0.01 -p batch_size=32
   tandem study enqueue lenet-fashion-mnist --file configurations.csv`,
-		Args:              term.Arguments(1, "the name or the id of a study, and parameters as -p name=value"),
-		ValidArgsFunction: completeStudies(&shared.Server, 1),
+		Args: term.Arguments(1, "the name or the id of a study, and parameters as -p name=value"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
 		},

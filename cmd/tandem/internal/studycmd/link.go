@@ -99,11 +99,10 @@ func printLinks(out io.Writer, links []protocol.LinkView, now time.Time) error {
 
 func linkRevokeCommand(flags *term.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use:               "revoke STUDY ID",
-		Short:             "Revoke a link to a study; whoever has it open is refused from now on",
-		Example:           `  tandem study link revoke lenet-fashion-mnist 3fX9kQ2mLp0a`,
-		Args:              term.Arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
-		ValidArgsFunction: completeInStudy(&flags.Server, linkIDs),
+		Use:     "revoke STUDY ID",
+		Short:   "Revoke a link to a study; whoever has it open is refused from now on",
+		Example: `  tandem study link revoke lenet-fashion-mnist 3fX9kQ2mLp0a`,
+		Args:    term.Arguments(2, "the name or the id of a study, and the id of a link, as 'tandem study link list' shows it"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 			if strings.Contains(args[1], "tandem_") {
 				return term.Misuse("give the link's id, not the link: see 'tandem study link list'")
@@ -114,14 +113,4 @@ func linkRevokeCommand(flags *term.Flags) *cobra.Command {
 			return term.SayAnswer(out, flags.JSON, map[string]string{"revoked": args[1]}, "Link %s was revoked\n", format.Plain(args[1]))
 		}),
 	}
-}
-
-// linkIDs are the links to a study, with whom they are for.
-func linkIDs(ctx context.Context, client *rest.Client, study string) ([]string, error) {
-	links, err := client.Links(ctx, study)
-	ids := make([]string, 0, len(links))
-	for _, link := range links {
-		ids = append(ids, link.ID+"\t"+format.Plain(link.Name)+", until "+term.FormatTime(&link.Expires, ""))
-	}
-	return ids, err
 }

@@ -33,7 +33,7 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	flags.Add(command)
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
-		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags, completeStudies(&flags.Server, 1)), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), tagCommand(&flags), noteCommand(&flags), linkCommand(&flags), shareCommand(&flags), hooksCommand(&flags),
+		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), paretoCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), linkCommand(&flags), shareCommand(&flags), hooksCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), extendCommand(&flags), retryCommand(&flags), deleteCommand(&flags),
 	)
 	return command
@@ -42,7 +42,6 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 // onStudy is a command about one study.
 func onStudy(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, study string, out io.Writer) error) *cobra.Command {
 	command.Args = term.Arguments(1, "the name or the id of a study")
-	command.ValidArgsFunction = completeStudies(&flags.Server, 1)
 	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 		return run(ctx, client, args[0], out)
 	})
@@ -51,34 +50,31 @@ func onStudy(flags *term.Flags, command *cobra.Command, run func(ctx context.Con
 
 func listCommand(flags *term.Flags) *cobra.Command {
 	var owner string
-	var mine, watching bool
+	var mine bool
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the studies, the newest first",
 		Long: `List the studies, the newest first: a user's own, or those of all with the token
 of an admin or a viewer.`,
 		Example: `  tandem study list
-  tandem study list --owner alice
-  tandem study list --watch`,
+  tandem study list --owner alice`,
 		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
 			if mine && owner != "" {
 				return term.Misuse("--mine and --owner %s exclude each other: give one of them", owner)
 			}
-			return term.Answer[studyList]{
-				JSON: flags.JSON, Watch: watching,
-				Ask: func(ctx context.Context, client *rest.Client) (studyList, error) {
-					studies, err := ownedBy(ctx, client, owner, mine)
-					return studyList{studies}, err
-				},
-				Print: func(out io.Writer, found studyList) error { return PrintStudies(out, found.Studies) },
-			}.Show(command, &flags.Server)
-		},
+			studies, err := ownedBy(ctx, client, owner, mine)
+			if err != nil {
+				return err
+			}
+			if flags.JSON {
+				return term.WriteJSON(out, studyList{studies})
+			}
+			return PrintStudies(out, studies)
+		}),
 	}
 	command.Flags().StringVar(&owner, "owner", "", "only the studies of this user; admin: of the administrators")
 	command.Flags().BoolVar(&mine, "mine", false, "only the studies of whoever the token is of")
-	term.CompleteFlag(command, "owner", completeOwners(&flags.Server))
-	term.AddWatchFlag(command, &watching)
 	return command
 }
 
@@ -132,31 +128,24 @@ func PrintStudies(out io.Writer, studies []protocol.StudyView) error {
 }
 
 func showCommand(flags *term.Flags) *cobra.Command {
-	limit, watching := show.LeaderboardLimit, false
+	limit := show.LeaderboardLimit
 	command := onStudy(flags, &cobra.Command{
 		Use:   "show STUDY",
 		Short: "Show a study's progress and its leaderboard",
 		Example: `  tandem study show lenet-fashion-mnist
   tandem study show lenet-fashion-mnist --trials 50
-  tandem study show lenet-fashion-mnist --watch
   tandem study show lenet-fashion-mnist --json | jq .progress.best`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
 		if flags.JSON {
-			if watching {
-				return term.Misuse("%w", term.ErrWatched)
-			}
 			view, err := client.Study(ctx, study)
 			if err != nil {
 				return err
 			}
 			return term.WriteJSON(out, view)
 		}
-		return term.ShowListing(ctx, out, watching, func(ctx context.Context) (term.Listing, error) {
-			return show.ListStudy(ctx, client, study, limit)
-		})
+		return show.Study(ctx, client, study, limit, out)
 	})
 	command.Flags().IntVar(&limit, "trials", show.LeaderboardLimit, "rows of the leaderboard")
-	term.AddWatchFlag(command, &watching)
 	return command
 }
 

@@ -23,7 +23,6 @@ import (
 // onTrial is a command about one trial.
 func onTrial(flags *term.Flags, command *cobra.Command, run func(ctx context.Context, client *rest.Client, trial trialName, out io.Writer) error) *cobra.Command {
 	command.Args = term.Arguments(2, "a study and the number of a trial")
-	command.ValidArgsFunction = completeInStudy(&flags.Server, trialNumbers)
 	command.RunE = flags.Server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 		number, err := strconv.Atoi(args[1])
 		if err != nil || number < 0 {

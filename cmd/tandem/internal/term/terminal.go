@@ -11,11 +11,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// The size of a terminal that does not tell it.
-const (
-	usualColumns = 80
-	usualLines   = 24
-)
+// usualColumns is the width of a terminal that does not tell it.
+const usualColumns = 80
 
 // terminal is where output can be redrawn.
 type terminal struct{ file *os.File }
@@ -44,26 +41,9 @@ func (t terminal) columns() int {
 	return usualColumns
 }
 
-// lines is how high it is.
-func (t terminal) lines() int {
-	if size, err := unix.IoctlGetWinsize(int(t.file.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 {
-		return int(size.Row)
-	}
-	return usualLines
-}
-
-// page is text that will be shown on a terminal of so many columns.
-type page struct {
-	strings.Builder
-	width int
-}
-
 // columnsOf is how wide what is written may be; 0 where nothing bounds it, as in
 // a file or a pipe.
 func columnsOf(out io.Writer) int {
-	if written, ok := out.(*page); ok {
-		return written.width
-	}
 	if file, ok := out.(*os.File); ok && IsTerminal(file) {
 		return terminal{file}.columns()
 	}

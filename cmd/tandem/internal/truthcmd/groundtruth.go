@@ -32,7 +32,7 @@ that are similar go on with the configuration that was best. It holds nothing of
 the studies: no name, parameter, metric or data.`,
 	})
 	term.AddConnectionFlags(command, &flags.Server)
-	command.AddCommand(truthListCommand(&flags), truthShowCommand(&flags), truthExportCommand(&flags), truthImportCommand(&flags), truthForgetCommand(&flags))
+	command.AddCommand(truthListCommand(&flags), truthExportCommand(&flags), truthImportCommand(&flags), truthForgetCommand(&flags))
 	return command
 }
 
@@ -44,19 +44,6 @@ func (f *truthFlags) asJSON(command *cobra.Command) {
 // ofMachine is the flag of the commands about one type of machine.
 func (f *truthFlags) ofMachine(command *cobra.Command, usage string) {
 	command.Flags().StringVar(&f.machine, "machine", "", usage)
-	// It fails only for a flag that is not there.
-	_ = command.RegisterFlagCompletionFunc("machine", f.completeMachine)
-}
-
-// completeMachine offers the server's types of machine to the shell.
-func (f *truthFlags) completeMachine(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return f.Server.Offer(command, func(ctx context.Context, client *rest.Client) (types []string, err error) {
-		machines, err := client.GroundTruthMachines(ctx)
-		for _, one := range machines {
-			types = append(types, one.Machine)
-		}
-		return types, err
-	})
 }
 
 func truthListCommand(flags *truthFlags) *cobra.Command {

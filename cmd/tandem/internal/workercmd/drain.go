@@ -48,7 +48,6 @@ func onWorker(server *term.Connection, command *cobra.Command, change func(conte
 	var asJSON bool
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON for scripts")
 	command.Args = term.Arguments(1, "the name or the id of a worker, as 'tandem workers' shows them")
-	command.ValidArgsFunction = term.CompleteOne(server, (*rest.Client).Workers, func(one protocol.Worker) string { return one.Name })
 	command.RunE = server.Run(func(ctx context.Context, client *rest.Client, args []string, out io.Writer) error {
 		answer, err := change(ctx, client, args[0])
 		if err != nil {

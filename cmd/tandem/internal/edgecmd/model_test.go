@@ -2,7 +2,6 @@ package edgecmd
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -18,41 +17,7 @@ import (
 
 const testModels = "../../../../inference_emu/onnx/testdata/"
 
-func runInspect(t *testing.T, arguments ...string) (string, error) {
-	t.Helper()
-	command := inspectCommand()
-	var out bytes.Buffer
-	command.SetOut(&out)
-	command.SetErr(&out)
-	command.SetArgs(arguments)
-	err := command.Execute()
-	return out.String(), err
-}
-
-// The numbers are those of the network's description: 748 k operations in
-// convolutions and matrix products (28*28*6*25 + 10*10*16*150 + 400*40 + 40*10
-// products), the rest in activations and poolings.
-func TestAModelIsInspected(t *testing.T) {
-	byClass, err := runInspect(t, testModels+"lenet5.onnx")
-	for _, want := range []string{"convolution  2          715.2 k", "linear       2          32.8 k", "19,022 parameters, 74.3 KiB stored", "Architecture: ", "x float32 1x1x32x32"} {
-		if err != nil || !strings.Contains(byClass, want) {
-			t.Errorf("%q is not shown, %v\n%s", want, err, byClass)
-		}
-	}
-	byOperator, err := runInspect(t, testModels+"lenet5.onnx", "--by", "operator", "--batch", "32")
-	for _, want := range []string{"1x16x10x10", "15.36 M", "Gemm", "Batch:        32"} {
-		if err != nil || !strings.Contains(byOperator, want) {
-			t.Errorf("%q is not shown, %v\n%s", want, err, byOperator)
-		}
-	}
-	asJSON, err := runInspect(t, testModels+"lstm.onnx", "--dimension", "steps=12", "--json", "--by", "operator")
-	var got inspected
-	if err != nil || json.Unmarshal([]byte(asJSON), &got) != nil || got.Cost.Parameters != 7844 || len(got.Operators) != got.Cost.Operators || len(got.Key) != 64 {
-		t.Errorf("%v\n%s", err, asJSON)
-	}
-}
-
-func TestWhatCannotBeInspectedSaysWhy(t *testing.T) {
+func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text.onnx")
 	if err := os.WriteFile(text, []byte("not a model"), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,13 +39,11 @@ func TestWhatCannotBeInspectedSaysWhy(t *testing.T) {
 		"absent":         {[]string{"absent.onnx"}, "absent.onnx"},
 		"open dimension": {[]string{testModels + "lstm.onnx"}, "--dimension"},
 		"no size":        {[]string{testModels + "lstm.onnx", "--dimension", "steps=many"}, "steps=many"},
-		"by what":        {[]string{testModels + "lenet5.onnx", "--by", "colour"}, "class or operator"},
-		"batch":          {[]string{testModels + "lenet5.onnx", "--batch", "0"}, "--batch 0"},
-		"no file":        {nil, "one model file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := runInspect(t, test.arguments...)
-			if usage := (term.UsageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
+			command := deployCommand()
+			command.SetArgs(test.arguments)
+			if err, usage := command.Execute(), (term.UsageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})
@@ -105,7 +68,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.Remove(path)
-			for _, command := range [][]string{{"inspect", path}, {"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}} {
+			for _, command := range [][]string{{"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}} {
 				var out, said bytes.Buffer
 				code := execute(t, append([]string{"edge"}, command...), &out, &said)
 				line := strings.TrimSpace(said.String())
