@@ -1,10 +1,13 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +52,22 @@ func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(request)
 }
 
+// agents is the address at which "tandem mcp" serves them.
+func (s *site) agents(t *testing.T, args ...string) (url string) {
+	t.Helper()
+	server, err := launch.Start(binary, s.environment(), append([]string{"mcp", "--listen", "127.0.0.1:0"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	until(t, "its address", func() bool {
+		_, rest, _ := strings.Cut(server.Output(), "Agents are served at ")
+		url, _, _ = strings.Cut(rest, ", ")
+		return strings.HasSuffix(rest, "\n")
+	})
+	return url
+}
+
 // Agents over HTTP see and do what the token of each request may, and none is served with
 // the token of the command.
 func TestAgentsAreServedOverHTTP(t *testing.T) {
@@ -56,17 +75,7 @@ func TestAgentsAreServedOverHTTP(t *testing.T) {
 	s := newStudy(t, "watched", threeRungs, "0.01", 4)
 	at := newSite(t)
 	at.must("study", "create", s.file)
-	server, err := launch.Start(binary, at.environment(), "mcp", "--listen", "127.0.0.1:0", "--allow", "stop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
-	var url string
-	until(t, "its address", func() bool {
-		_, rest, _ := strings.Cut(server.Output(), "Agents are served at ")
-		url, _, _ = strings.Cut(rest, ", ")
-		return strings.HasSuffix(rest, "\n")
-	})
+	url := at.agents(t, "--allow", "stop")
 	connect := func(token string) (agent, error) {
 		client := mcp.NewClient(&mcp.Implementation{Name: "helper", Version: "7"}, nil)
 		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken(token)}, DisableStandaloneSSE: true}, nil)
@@ -173,5 +182,76 @@ func TestAnAgentReadsAndChangesOnlyWhatItMay(t *testing.T) {
 	}
 	if wrong := at.cli("mcp", "--allow", "delete"); wrong.code != 2 || !strings.Contains(wrong.stderr, `create, enqueue, stop, not "delete"`) {
 		t.Errorf("--allow delete: exit code %d, %s", wrong.code, wrong.stderr)
+	}
+}
+
+// TestAgentsOfThePythonSDKAreServed has the protocol's reference client read, and change
+// what --allow lets it, over both transports.
+func TestAgentsOfThePythonSDKAreServed(t *testing.T) {
+	t.Parallel()
+	python, err := filepath.Abs("../.venv-test/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exec.CommandContext(t.Context(), python, "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() != nil {
+		t.Skip("no Python 3.10, which the SDK needs: scripts/test installs them")
+	}
+	s := newStudy(t, "watched", threeRungs, "0.01", 4)
+	at := newSite(t)
+	at.must("study", "create", s.file)
+	file, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := map[string]func(args ...string) []string{
+		"stdio": func(args ...string) []string { return append([]string{binary, "mcp"}, args...) },
+		"http":  func(args ...string) []string { return []string{at.agents(t, args...)} },
+	}
+	for transport, line := range over {
+		name := "by-" + transport
+		calls, err := json.Marshal([][]any{
+			{"describe_study", map[string]any{"study": "watched"}},
+			{"create_study", map[string]any{"file": strings.Replace(string(file), "name: watched", "name: "+name, 1)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, may := range []bool{false, true} {
+			var allowed []string
+			if may {
+				allowed = []string{"--allow", "create"}
+			}
+			command := exec.CommandContext(t.Context(), python, append([]string{"testdata/agent.py"}, line(allowed...)...)...)
+			command.Env, command.Stdin = append(os.Environ(), at.environment()...), bytes.NewReader(calls)
+			var complaint strings.Builder
+			command.Stderr = &complaint
+			said, err := command.Output()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", transport, err, complaint.String())
+			}
+			got := read[struct {
+				Server  string
+				Tools   []string
+				Answers []struct {
+					Failed bool
+					Text   string
+				}
+			}](t, string(said))
+			if got.Server != "tandem" || !slices.Contains(got.Tools, "list_studies") || slices.Contains(got.Tools, "create_study") != may {
+				t.Errorf("%s: %s has the tools %v with --allow: %t", transport, got.Server, got.Tools, may)
+			}
+			if one := got.Answers[0]; one.Failed || !strings.Contains(one.Text, "x: float 0 to 1") {
+				t.Errorf("%s: the study is %+v", transport, one)
+			}
+			if one := got.Answers[1]; one.Failed == may || strings.Contains(one.Text, "Study "+name+" was created") != may {
+				t.Errorf("%s: with --allow: %t, the answer is %+v", transport, may, one)
+			}
+			if listed := strings.Contains(at.must("study", "list"), name); listed != may {
+				t.Errorf("%s: with --allow: %t, the study is there: %t", transport, may, listed)
+			}
+		}
+	}
+	if lines := auditLog(t, at); strings.Count(lines, "(agent python 1)") != 4 { // asked and done
+		t.Errorf("the audit log does not name the agent with both studies:\n%s", lines)
 	}
 }
