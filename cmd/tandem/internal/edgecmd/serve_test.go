@@ -117,6 +117,10 @@ func policy(most, wait string) func(string) string {
 // there, nobody longer than wait_seconds, and each gets the answer to its own sample.
 func TestTheProgramPutsSamplesTogether(t *testing.T) {
 	python := withPython(t)
+	unable := program(t, func(text string) string { return text }, "--device", "raspberry-pi-4")
+	if said, err := exec.CommandContext(t.Context(), python, unable, smallModel, "--serve", "0").CombinedOutput(); err == nil || !strings.Contains(string(said), "--serve: programs for a rate") {
+		t.Errorf("a program without a rate is asked to serve: %v, %s", err, said)
+	}
 	alone := serves(t, python, program(t, policy("1", "3600"), load...))
 	full := serves(t, python, program(t, policy("4", "3600"), load...))
 	short := serves(t, python, program(t, policy("4", "0.01"), load...))
