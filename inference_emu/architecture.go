@@ -51,13 +51,15 @@ type Site struct {
 	MemoryBytesPerSecond float64 `json:"memory_bytes_per_second"`
 	// Features are the processor's extensions by Linux's names.
 	Features []string `json:"features,omitempty" maxItems:"1024"`
+	// Software is what inferences of a board run with; empty where it does not tell.
+	Software string `json:"software,omitempty" maxLength:"256" doc:"the runtime's library and the kernel: what was measured with others is measured again"`
 }
 
 // With returns the architecture with the runs, of which one with the same
 // machine, batch and threads takes the place of an older one.
 func (a Architecture) With(runs []Run) Architecture {
 	kept := slices.DeleteFunc(slices.Clone(a.Runs), func(old Run) bool {
-		return slices.ContainsFunc(runs, func(r Run) bool { return r.Machine == old.Machine && r.Batch == old.Batch && r.Threads == old.Threads })
+		return slices.ContainsFunc(runs, func(r Run) bool { return r.replaces(old) })
 	})
 	kept = append(kept, runs...)
 	a.Runs = kept[max(0, len(kept)-MaxRuns):]
@@ -97,4 +99,11 @@ type Run struct {
 	// MemoryBytes is the most memory the process took beyond the library.
 	MemoryBytes int64     `json:"memory_bytes" minimum:"0"`
 	At          time.Time `json:"at"`
+	// Software is the site's then.
+	Software string `json:"software,omitempty" maxLength:"256"`
+	// Drift is the last one that was found; nil: none was.
+	Drift *Drift `json:"drift,omitempty"`
+	// First is when the setting was measured first, Repeated for how many seconds before this run.
+	First    time.Time `json:"first,omitzero"`
+	Repeated float64   `json:"repeated_seconds,omitempty"`
 }

@@ -105,6 +105,9 @@ func (o BackendOption) Settling() bool {
 	return o.Measured && (o.State == Keeps || o.State == Doubtful)
 }
 
+// Known reports whether the backend was measured, which counts until it drifts.
+func (o BackendOption) Known() bool { return o.Measured && !o.refused() }
+
 // Unjudged is a backend of which nothing can be said, and why.
 func Unjudged(b Backend, why string) BackendOption {
 	return BackendOption{Backend: b, State: Unknown, Reasons: []string{why}}

@@ -81,6 +81,8 @@ type Deployment struct {
 	EnergyMethod string `json:"energy_method"`
 	// MeasuredAt is when the configuration ran, where the latency was measured.
 	MeasuredAt *time.Time `json:"measured_at,omitempty"`
+	// Drift is that it took something else before.
+	Drift *emu.Drift `json:"drift,omitempty" doc:"it took something else until it was measured again; absent: it did not, or was measured once"`
 	// Batching is how samples are put together under a load.
 	Batching *Batching `json:"batching,omitempty"`
 	// Code is a program that runs the model so; see program.go.
@@ -201,14 +203,17 @@ func (s site) tuning() tuning.Settings {
 // known is how many of the settings that can be chosen were measured.
 func (s site) known() (n int) {
 	space := s.space()
-	for _, batch := range space.BatchSizes {
-		for _, cores := range space.Cores {
-			if slices.ContainsFunc(s.runs, func(run emu.Run) bool { return run.Batch == s.batches(batch) && run.Threads == cores }) {
-				n++
-			}
+	for _, run := range s.runs {
+		if s.holds(space, run) {
+			n++
 		}
 	}
 	return n
+}
+
+// holds reports whether the run's setting can be chosen of the space.
+func (s site) holds(space tuning.Space, run emu.Run) bool {
+	return slices.Contains(space.Cores, run.Threads) && slices.ContainsFunc(space.BatchSizes, func(batch int) bool { return s.batches(batch) == run.Batch })
 }
 
 func firstFailure(result tuning.Result) string {
@@ -325,6 +330,7 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result, load *Batchin
 		if !run.At.IsZero() {
 			d.MeasuredAt = &run.At
 		}
+		d.Drift = run.Drift
 		if run.Joules > 0 {
 			d.EnergyMethod = run.EnergyMethod
 		}

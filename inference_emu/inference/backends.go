@@ -291,13 +291,13 @@ func (p *Places) want(ctx context.Context, name string) (list []Wanted, err erro
 			return nil, err
 		}
 		for _, option := range answer.Options { // none of what a later version or a forgotten architecture has
-			if option.Backend.Device != name || !option.Wanted && !option.Settling() {
+			if option.Backend.Device != name || !option.Wanted && !option.Known() {
 				continue
 			}
 			section := limited(*best(*def.Inference, priority), option.Backend)
 			section.Devices = append(section.Devices, def.Inference.Devices...) // what was measured for them is spent, too
 			want := WantedBy(led.Study, led.Trials)
-			want.Definition.Inference = &section
+			want.Definition.Inference, want.Settled = &section, !option.Wanted && !option.Settling()
 			if option.Wanted {
 				list = append(list, want)
 			} else {

@@ -3,7 +3,6 @@ package inference
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,6 +42,9 @@ type Wanted struct {
 	Definition definition.Definition
 	Created    time.Time
 	Keys       []string
+	// Recommended are the keys of the recommended trial. Settled: nothing new is wanted of it.
+	Recommended []string
+	Settled     bool
 }
 
 // WantedBy is what the study with the trials wants to know.
@@ -70,15 +72,6 @@ func WantedBy(study journal.Study, trials []trial.Trial) Wanted {
 type board struct {
 	view emu.Board
 }
-
-// order is what a board measures.
-type order struct {
-	board string
-	until time.Time
-}
-
-// settled is a question that no measurement answers better.
-type settled struct{ key, device, section string }
 
 // AskBoard gives a board a model to measure, waiting for one up to WaitSeconds. A board
 // that asks again before it answered gets its order again.
@@ -124,6 +117,9 @@ func (s *Service) present(ask emu.BoardAsk) {
 		}
 		one = &board{}
 		s.boards[ask.Board] = one
+	}
+	if one.view.Site.Software != ask.Site.Software {
+		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.again && one.device == ask.Device })
 	}
 	one.view.Name, one.view.Device, one.view.Site, one.view.Seen = ask.Board, ask.Device, ask.Site, now
 }
@@ -171,100 +167,6 @@ func (s *Service) CheckBoards(def definition.Definition) error {
 		return problem.WithFields("the study names boards that are not there", faults)
 	}
 	return nil
-}
-
-// orderFor is the next thing to measure on such a device; nil if there is nothing.
-func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrder, error) {
-	more, err := s.also(ctx, ask.Device)
-	if err != nil {
-		return nil, err
-	}
-	for _, want := range append(s.options.Wanted(ask.Device), more...) {
-		settings, err := want.Definition.Inference.Settings()
-		if err != nil {
-			continue // a later version's: its own server measures for it
-		}
-		if spent, err := s.Unmeasured(ctx, want); err != nil {
-			return nil, err
-		} else if spent != "" {
-			continue
-		}
-		section, err := json.Marshal(want.Definition.Inference)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range want.Keys {
-			asked := settled{key, ask.Device, string(section)}
-			if !s.take(ask.Board, asked) {
-				continue
-			}
-			order, err := s.toMeasure(ctx, *want.Definition.Inference, key, ask.Device, settings)
-			if err != nil || order != nil {
-				if err != nil {
-					s.release(ask.Board, asked, false)
-				}
-				return order, err
-			}
-			if err := s.refresh(ctx, ask.Device, key, "", ""); err != nil {
-				return nil, err
-			}
-			s.release(ask.Board, asked, true)
-		}
-	}
-	return nil, nil
-}
-
-// take makes the architecture the board's to measure, unless all is known of it or another
-// board is at it.
-func (s *Service) take(name string, asked settled) bool {
-	now := s.options.Now()
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	at := claim{asked.key, asked.device}
-	held, ok := s.orders[at]
-	if s.settled[asked] || s.failures[at] >= mostFailures || ok && held.board != name && now.Before(held.until) {
-		return false
-	}
-	maps.DeleteFunc(s.orders, func(_ claim, one order) bool { return one.board == name || now.After(one.until) })
-	s.orders[at] = order{name, now.Add(orderTerm)}
-	if one, ok := s.boards[name]; ok {
-		one.view.Measuring = asked.key
-	}
-	return true
-}
-
-// release lets the architecture go, with what was found of it.
-func (s *Service) release(name string, asked settled, all bool) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.orders, claim{asked.key, asked.device})
-	if one, ok := s.boards[name]; ok {
-		one.view.Measuring = ""
-	}
-	if all {
-		s.settled[asked] = true
-	}
-}
-
-// toMeasure is what a board shall measure of the architecture; nil for nothing.
-func (s *Service) toMeasure(ctx context.Context, section definition.Inference, key, name string, settings deployment.Settings) (*emu.BoardOrder, error) {
-	a, target, others, err := s.lookAt(ctx, section, looked{key: key, device: name, fresh: true})
-	if err != nil || a.Skeleton == nil {
-		return nil, err
-	}
-	if err := s.searching.Enter(ctx); err != nil {
-		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
-	}
-	cells, err := deployment.Next(a, target, others, settings, orderCells)
-	s.searching.Leave()
-	if err != nil || len(cells) == 0 {
-		return nil, err
-	}
-	order := &emu.BoardOrder{Key: key, Skeleton: a.Skeleton}
-	for _, cell := range cells {
-		order.Cells = append(order.Cells, emu.Cell{Batch: cell.Batch, Threads: cell.Threads})
-	}
-	return order, nil
 }
 
 // looked is which architecture is looked at for which device; fresh, with a fit to all that
@@ -330,9 +232,9 @@ func (s *Service) keep(ctx context.Context, key string, runs []emu.Run, site emu
 	}
 	a.Seen = s.options.Now()
 	for i := range runs {
-		runs[i].Machine, runs[i].At = site.Machine, a.Seen
+		runs[i].Machine, runs[i].At, runs[i].Software = site.Machine, a.Seen, site.Software
 	}
-	if a = a.With(runs); site.Cores > 0 {
+	if a = a.Measured(runs); site.Cores > 0 {
 		a = a.At(site)
 	}
 	return s.options.Import(ctx, journal.Change{Architectures: []emu.Architecture{a}}, reply)
@@ -354,6 +256,7 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 		s.failures[at]++
 		return
 	}
+	delete(s.failures, at)
 	s.learned++
 }
 

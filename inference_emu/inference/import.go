@@ -40,7 +40,8 @@ func (s *Service) ImportArchitectures(ctx context.Context, sent protocol.Archite
 			return reply, err
 		}
 		for i := range one.Runs {
-			one.Runs[i].At = now
+			run := &one.Runs[i]
+			run.At, run.First, run.Drift, run.Repeated = now, now, nil, 0
 		}
 		known.Seen = now
 		change.Architectures = append(change.Architectures, known.With(one.Runs))

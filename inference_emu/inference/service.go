@@ -100,11 +100,11 @@ type Service struct {
 	deciding map[string]*turn
 	claims   map[claim]claimed
 	deployed map[question]answered
-	learned  int               // counts what calibrates estimates
-	boards   map[string]*board // by name
-	orders   map[claim]order   // what boards measure
-	failures map[claim]int     // of models on devices
-	settled  map[settled]bool
+	learned  int                   // counts what calibrates estimates
+	boards   map[string]*board     // by name
+	orders   map[claim]order       // what boards measure
+	failures map[claim]int         // of models on devices
+	settled  map[settled]time.Time // until when; zero: for good
 }
 
 // calibrated empties what was answered, as runs calibrate all estimates. The caller
@@ -125,7 +125,7 @@ func New(store Store, options Options) *Service {
 	return &Service{
 		store: store, options: options, searching: gate.New(), fitting: gate.New(), fits: deployment.Fits{Now: options.Now}, makes: make(map[string]*making),
 		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
-		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]bool),
+		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]time.Time),
 		also: func(context.Context, string) ([]Wanted, error) { return nil, nil },
 	}
 }
@@ -221,7 +221,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		// Runs that a board reported meanwhile are not in it: they are looked at again.
-		maps.DeleteFunc(s.settled, func(one settled, _ bool) bool { return one.key == a.Key })
+		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.key == a.Key })
 		if len(reply.Run) > 0 {
 			s.claims[claim{a.Key, machine}] = claimed{id, a.Seen.Add(claimTerm)}
 		}

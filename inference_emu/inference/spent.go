@@ -12,10 +12,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 )
 
-// leastSeconds is how long each setting is measured at least (emulator.Precision): where the
-// machine did other things as well, repetitions of the median are less than that.
-const leastSeconds = 0.25
-
 // Unmeasured says that the study's minutes of measuring are spent; empty while they are
 // not. What was spent are the measured runs of its architectures since it was created, which
 // are stored: a restart changes nothing.
@@ -35,7 +31,10 @@ func (s *Service) Unmeasured(ctx context.Context, want Wanted) (string, error) {
 		}
 		for _, run := range a.Runs {
 			if !run.At.Before(want.Created) && of(run, *section) {
-				spent += max(run.Seconds*float64(run.Repetitions), leastSeconds) / 60
+				spent += run.Took() / 60
+				if run.First.Before(want.Created) {
+					spent -= run.Repeated / 60 // it may have been for others
+				}
 			}
 		}
 	}

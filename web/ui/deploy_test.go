@@ -77,22 +77,31 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#deploy-programs pre", "# this-machine: a batch of")
 	p.seeText("#facts", "on raspberry-pi-4")
 
-	_, err := h.studies.Inferences(t.Context(), lease.Trial, protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []emu.Run{
+	runs := protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []emu.Run{
 		{Batch: 1, Threads: 1, Seconds: 2e-5, Low: 1.9e-5, High: 2.1e-5, P90: 3e-5, P99: 4e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
 		{Batch: 1, Threads: 2, Seconds: 1.5e-5, Low: 1.4e-5, High: 1.6e-5, P90: 2e-5, P99: 3e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "estimate: 10 W per busy core"},
 		{Batch: 8, Threads: 2, Seconds: 4e-5, Low: 3.9e-5, High: 4.1e-5, P90: 5e-5, P99: 6e-5, Repetitions: 100, Joules: 1e-3, EnergyMethod: "meter"},
-	}})
-	if err != nil {
+	}}
+	if _, err := h.studies.Inferences(t.Context(), lease.Trial, runs); err != nil {
 		t.Fatal(err)
 	}
 	p.seeText(`#deploy-table [data-device="this-machine"]`, "measured")
 	p.see(`document.querySelector('#deploy-table [data-device="this-machine"] td .tag[title^="estimate: 10 W"]').textContent`, "estimate") // of the energy, which no meter told
 	p.seeText("#deploy-note", "raspberry-pi-4: an estimate: from what the device is made of.")
 	p.seeText("#history", "inference on raspberry-pi-4")
+	p.see(`document.getElementById("deploy-table").textContent.includes("drifted")`, false)
+	for i := range runs.Runs {
+		run := &runs.Runs[i]
+		run.Seconds, run.Low, run.High = 2*run.Seconds, 2*run.Low, 2*run.High
+	}
+	if _, err := h.studies.Inferences(t.Context(), lease.Trial, runs); err != nil {
+		t.Fatal(err)
+	}
 	h.report(lease, 2, 0.4)
 	h.report(lease, 3, 0.3)
 	p.visit("/studies/deployed")
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
+	p.seeText(`#deploy-table [data-device="this-machine"]`, "It drifted: it took 15 µs until")
 	tryEstimatedObjective(s, p)
 	large := h.lease("deployed") // a page of a trial that does not exist yet stays empty
 	p.visit("/studies/deployed/trials/1")

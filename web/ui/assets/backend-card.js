@@ -1,6 +1,6 @@
 // On which backend a model is served best: what was measured there, and estimates.
 import { get, studyPath } from "./api.js";
-import { between, energyTag, estimated, latency, loadLines, runWith, runs, sampleEnergy, under } from "./deploy.js";
+import { basisTag, between, driftLines, energyTag, latency, loadLines, runWith, runs, sampleEnergy, under } from "./deploy.js";
 import { byId, make, setText, show } from "./dom.js";
 import { measured, nothing } from "./format.js";
 
@@ -17,9 +17,8 @@ function row(answer, one) {
   const head = make("th", { scope: "row" }, backend.name, " ", verdict(answer, one), under(`${backend.device}, ${measured(backend.price_per_hour)} an hour`));
   const reasons = one.reasons.map(under);
   if (!runs(deployment)) return make("tr", {}, head, make("td", { colspan: "4", class: "muted" }, ...reasons));
-  const tag = estimated(deployment.method) ? make("span", { class: "tag", title: deployment.method }, "estimate") : make("span", { class: "tag good" }, "measured");
   return make("tr", { class: backend.name === answer.chosen ? "chosen" : "" }, head,
-    make("td", {}, runWith(deployment.configuration), " ", tag, ...loadLines(deployment), ...reasons),
+    make("td", {}, runWith(deployment.configuration), " ", basisTag(deployment), ...loadLines(deployment), ...driftLines(deployment), ...reasons),
     make("td", { class: "number" }, latency(deployment.latency_seconds.value), under(between(deployment.latency_seconds, latency))),
     make("td", { class: "number", title: deployment.energy_method }, sampleEnergy(deployment.joules_per_sample.value), energyTag(deployment), under(between(deployment.joules_per_sample, sampleEnergy))),
     make("td", { class: "number" }, one.cost_per_sample > 0 ? measured(1e6 * one.cost_per_sample) : nothing));

@@ -2,7 +2,7 @@
 // program to copy.
 import { copyButton } from "./copy.js";
 import { byId, make, setText, show } from "./dom.js";
-import { bytes, count, measured, moment, nothing } from "./format.js";
+import { ago, bytes, count, measured, moment, nothing } from "./format.js";
 
 const prefixes = [["", 1], ["m", 1e-3], ["µ", 1e-6], ["n", 1e-9]];
 
@@ -15,6 +15,16 @@ function scaled(value, unit) {
 
 /** A latency, such as 12.3 ms. */
 export const latency = (seconds) => scaled(seconds, "s");
+
+/** Whether numbers were measured, and when: with the age, and what it was before the device drifted. */
+export function basisTag(one) {
+  if (estimated(one.method)) return make("span", { class: "tag", title: one.method }, "estimate");
+  const at = one.measured_at;
+  return make("span", { class: "tag good", title: at && `measured on ${moment(at)}, ${ago((Date.now() - Date.parse(at)) / 1000)}` }, at ? `measured ${moment(at)}` : "measured");
+}
+
+/** What a deployment took before the device drifted, as a list of at most one. */
+export const driftLines = ({ drift }) => (drift ? [under(`It drifted: it took ${latency(drift.seconds)} until ${moment(drift.at)}.`)] : []);
 
 export const under = (text) => make("span", { class: "sub" }, text);
 /** A band in words; empty where there is none. */
@@ -74,10 +84,9 @@ export class DeployCard {
   #row(one) {
     const device = (tag) => make("th", { scope: "row" }, one.device, " ", tag, under(one.title));
     if (!runs(one)) return make("tr", { data: { device: one.device } }, device(null), make("td", { colspan: "5", class: "muted" }, "it does not run there"));
-    const tag = estimated(one.method) ? make("span", { class: "tag", title: one.method }, "estimate") : make("span", { class: "tag good", title: one.measured_at && `measured on ${moment(one.measured_at)}` }, one.measured_at ? `measured ${moment(one.measured_at)}` : "measured");
     return make("tr", { data: { device: one.device } },
-      device(tag),
-      make("td", {}, runWith(one.configuration), ...loadLines(one), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
+      device(basisTag(one)),
+      make("td", {}, runWith(one.configuration), ...loadLines(one), ...driftLines(one), one.feasible ? null : make("span", { class: "tag" }, "misses the constraints")),
       make("td", { class: "number" }, latency(one.latency_seconds.value), under(between(one.latency_seconds, latency))),
       make("td", { class: "number" }, count(Number(one.samples_per_second.toPrecision(3)))),
       make("td", { class: "number", title: one.energy_method }, sampleEnergy(one.joules_per_sample.value), energyTag(one), under(between(one.joules_per_sample, sampleEnergy))),

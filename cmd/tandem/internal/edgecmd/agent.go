@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,13 +95,25 @@ func (f *agentFlags) run(command *cobra.Command) error {
 		return err
 	}
 	defer done()
+	site := SiteOf(own)
+	site.Software = software(library)
 	agent := board.Agent{
 		Meter:  meter,
-		Server: client, Board: f.name, Device: name, Site: SiteOf(own), Library: library, MemoryBytes: int64(f.memory),
+		Server: client, Board: f.name, Device: name, Site: site, Library: library, MemoryBytes: int64(f.memory),
 		Precision: f.precision, Logger: term.NewLogger(command.ErrOrStderr(), slog.LevelInfo),
 	}
 	agent.Logger.Info("this board waits for models to measure", "board", f.name, "device", name, "processor", own.Processor, "cores", own.Cores)
 	return agent.Run(ctx)
+}
+
+// software is what inferences run with: the library by its full name, which has its version,
+// and the kernel.
+func software(library string) string {
+	if target, err := filepath.EvalSymlinks(library); err == nil {
+		library = target
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // without it the library alone tells
+	return strings.ToValidUTF8(strings.TrimSpace(filepath.Base(library)+", Linux "+string(kernel)), "?")
 }
 
 // deviceName is the device as studies name it.

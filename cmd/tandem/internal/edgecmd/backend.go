@@ -160,6 +160,9 @@ func printChoice(out io.Writer, answer backend.BackendChoice) error {
 		if len(o.Reasons) > 0 {
 			fmt.Fprintf(out, "  %s: %s\n", format.Plain(o.Backend.Name), format.Plain(strings.Join(o.Reasons, "; ")))
 		}
+		if o.Deployment != nil && o.Deployment.MeasuredAt != nil {
+			fmt.Fprintf(out, "  %s: %s\n", format.Plain(o.Backend.Name), show.Measured(*o.Deployment, time.Now()))
+		}
 	}
 	_, err := fmt.Fprintf(out, "Trial %s: %s\n", strconv.Itoa(answer.Trial), format.Plain(answer.Why))
 	return err

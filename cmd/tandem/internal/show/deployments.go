@@ -40,7 +40,7 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 			fmt.Fprintf(out, "  %s: %s, an estimate\n", format.Plain(one.Device), one.Batching)
 		}
 		if one.MeasuredAt != nil {
-			fmt.Fprintf(out, "  %s: measured on %s\n", format.Plain(one.Device), one.MeasuredAt.Local().Format("2006-01-02 15:04"))
+			fmt.Fprintf(out, "  %s: %s\n", format.Plain(one.Device), Measured(one, time.Now()))
 		}
 		if !one.Estimated() && one.EnergyEstimated() {
 			fmt.Fprintf(out, "  %s: the joules are not measured: %s\n", format.Plain(one.Device), format.Plain(one.EnergyMethod))
@@ -93,6 +93,16 @@ func RunWith(c tuning.Configuration) string {
 		parts = append(parts, fmt.Sprintf("%.4g GHz", c.CPUHertz/1e9))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Measured is when the deployment was measured, and what it took before if it drifted.
+func Measured(d deployment.Deployment, now time.Time) string {
+	const minutes = "2006-01-02 15:04"
+	text := fmt.Sprintf("measured on %s, %s ago", d.MeasuredAt.Local().Format(minutes), format.Seconds(now.Sub(*d.MeasuredAt).Seconds()))
+	if d.Drift != nil {
+		text += fmt.Sprintf("; it drifted: it took %s until %s", Span(d.Drift.Seconds), d.Drift.At.Local().Format(minutes))
+	}
+	return text
 }
 
 // Span is a short span of time with its unit.
