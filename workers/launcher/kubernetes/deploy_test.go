@@ -213,6 +213,7 @@ func TestTheOverlaysAreRendered(t *testing.T) {
 	}
 	for folder, wants := range map[string][]string{
 		"base": {"registry.example/tandem:1", "name: tandem-launcher-", "namespace: tandem-workers"}, "overlays/kueue": {"--queue=tandem", "- localqueues", "kind: LocalQueue"}, "overlays/gpu": {"name: gpu4", "TANDEM_IMAGE: registry.example/tandem:1"},
+		"overlays/postgresql": {"- --database-password-file=/etc/tandem-database/password", "name: TANDEM_DATABASE", "secretName: tandem-database", "storage: 5Gi", "--advertise=https://tandem.tandem.svc:7171", "secretName: tandem-tls"},
 	} {
 		said, err := exec.Command(kubectl, "kustomize", filepath.Join(deploy, folder)).CombinedOutput()
 		if err != nil {
@@ -241,7 +242,7 @@ func TestTheManifestsAreTaken(t *testing.T) {
 		}
 		return string(said)
 	}
-	for _, overlay := range []string{"base", "overlays/gpu"} {
+	for _, overlay := range []string{"base", "overlays/gpu", "overlays/postgresql"} {
 		kubectl("apply", "-k", filepath.Join(deploy, overlay))
 		for _, pod := range []string{"server", "launcher"} {
 			kubectl("--namespace", "tandem", "wait", "--for=create", "--timeout=5m", "pod", "--selector=app.kubernetes.io/component="+pod)
