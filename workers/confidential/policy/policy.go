@@ -115,7 +115,7 @@ func Signer(key ed25519.PublicKey) string {
 func ReadSigner(text string) (ed25519.PublicKey, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, signerPrefix))
 	if err != nil || len(key) != ed25519.PublicKeySize || !strings.HasPrefix(text, signerPrefix) {
-		return nil, fmt.Errorf("%q is no public key: it must begin with %s", text, signerPrefix)
+		return nil, fmt.Errorf("%q is no public key: it must be %s and %d characters", text, signerPrefix, base64.StdEncoding.EncodedLen(ed25519.PublicKeySize))
 	}
 	return key, nil
 }
