@@ -112,6 +112,22 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// A number of a deployment that there is none of is found before a trial is trained for it.
+func TestNumbersOfADeploymentAreKnown(t *testing.T) {
+	const file = "name: edge\nspace: {lr: {type: float, low: 0.1, high: 1}}\ncommand: [train]\nbudget: {epochs: 1}\n"
+	for text, want := range map[string]string{
+		"objective: {metric: accuracy, direction: maximize}\nconstraints: {metric: edge.latency, max: 20}\ninference: {devices: [raspberry-pi-4]}":    "constraints: needs edge.latency, which is no number of a deployment: write one of edge.joules_per_sample, edge.latency_ms,",
+		"objective: {expression: accuracy / edge.joules, name: ratio, direction: maximize}\ninference: {devices: [raspberry-pi-4]}":                   "objective: needs edge.joules, which is no number",
+		"objective: {metric: accuracy, direction: maximize}\nconstraints: {metric: edge.latency_ms, max: 20}\ninference: {devices: [raspberry-pi-4]}": "",
+		"objective: {metric: accuracy, direction: maximize}\nconstraints: {metric: edge.latency, max: 20}":                                            "", // which the script reports
+	} {
+		_, err := studyfile.Parse([]byte(file+text+"\n"), studyfile.YAML)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(unplaced(err), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // unplaced is what the error says, without lines.
 func unplaced(err error) string {
 	return regexp.MustCompile(` \(line \d+\)`).ReplaceAllString(err.Error(), "")

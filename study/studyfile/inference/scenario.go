@@ -91,4 +91,16 @@ func Check(root tree.Section, def definition.Definition) {
 	case def.Inference.Scenario == nil && slices.Contains(def.Names(), definition.EdgeP99):
 		s.Need("scenario", definition.EdgeP99+" is of a load, such as {server: {rate: 200/s, p99_ms: 50}}")
 	}
+	checkNames(root, "objective", definition.Definition{Objectives: def.Objectives})
+	checkNames(root, "constraints", definition.Definition{Constraints: def.Constraints})
+}
+
+// checkNames finds numbers of a deployment that no deployment has, before a trial is trained for them.
+func checkNames(root tree.Section, field string, part definition.Definition) {
+	n, at := root.Get(field)
+	for _, name := range part.Names() {
+		if known := definition.EdgeNames(); strings.HasPrefix(name, "edge.") && !slices.Contains(known, name) {
+			root.Fault(at, n, "needs %s, which is no number of a deployment: write one of %s", name, strings.Join(known, ", "))
+		}
+	}
 }
