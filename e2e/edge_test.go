@@ -299,7 +299,7 @@ func TestABrokenModelFailsNoTrial(t *testing.T) {
 			}
 		}
 		log := here.must("study", "log", s.name, "0")
-		if !strings.Contains(log, "the model was not emulated") || name == "hostile" && !strings.Contains(log, "the model was not emulated: the file has "+hostile.Says) {
+		if !strings.Contains(log, "the model could not be used") || name == "hostile" && !strings.Contains(log, "the model could not be used: the file has "+hostile.Says) {
 			t.Errorf("%s: the log says\n%s", name, log)
 		}
 	}

@@ -48,7 +48,7 @@ func TestInferenceEntersTheObjective(t *testing.T) {
 		}
 		lease := reply.Lease
 		report := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}
-		if _, err := w.service.Report(w.ctx, lease.Trial, report); err == nil || !strings.Contains(err.Error(), "edge.latency_ms") {
+		if _, err := w.service.Report(w.ctx, lease.Trial, report); err == nil || !strings.Contains(err.Error(), "edge.latency_ms") || !strings.Contains(err.Error(), "where it did, the trial's log says why") {
 			t.Fatalf("a report before the model was saved: %v", err)
 		}
 		told, err := w.service.Architecture(w.ctx, lease.Trial, architecture(t, lease, 8))

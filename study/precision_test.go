@@ -95,3 +95,33 @@ func TestTheBestPrecisionIsDeployed(t *testing.T) {
 		}
 	})(t)
 }
+
+// A study that wants precisions, and whose script could make none, says so where it says what is best.
+func TestPrecisionsThatAreMissingAreSaid(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		in(func(t *testing.T, w *world) {
+			w.create("name: example", "name: edge\ninference: {devices: [this-machine], precision: [int8]}",
+				"budget: {policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.25, max: 1}, eta: 3}", "budget: {epochs: 1}")
+			b := w.box(false)
+			lease := w.leaseOf(t, "edge")
+			if _, err := w.service.Architecture(w.ctx, lease.Trial, architecture(t, lease, 8)); err != nil {
+				t.Fatal(b.id, err)
+			}
+			report := protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}
+			if _, err := w.service.Report(w.ctx, lease.Trial, report); err != nil {
+				t.Fatal(err)
+			}
+			if made {
+				inPrecision(t, w, lease, 8, trial.Precision{Name: trial.FP32, Value: 0.9, Samples: 500}, 2e-3)
+				inPrecision(t, w, lease, 4, trial.Precision{Name: trial.Int8, Value: 0.9, Samples: 500}, 1e-3)
+			}
+			if _, err := w.finish(lease, protocol.BudgetReached); err != nil {
+				t.Fatal(err)
+			}
+			found, err := w.service.Recommendation(w.ctx, "edge")
+			if told := slices.Contains(found.Notes, "fp32, int8 were not compared: the log of trial 0 says why"); err != nil || told == made {
+				t.Errorf("%v, made %t: the notes of the study, which is %s, are %q", err, made, found.Status, found.Notes)
+			}
+		})(t)
+	}
+}

@@ -90,7 +90,7 @@ func (b binding) input(info document.ValueInfo) (graph.Tensor, error) {
 		tensor.Shape[at] = size
 	}
 	if len(open) > 0 {
-		return graph.Tensor{}, problem.WithFields("the file leaves dimensions open", open)
+		return graph.Tensor{}, problem.WithFields("the file leaves dimensions open: export it with fixed ones, but for the batch", open)
 	}
 	if err := document.CheckShape(tensor.Shape, b.limits); err != nil {
 		return graph.Tensor{}, document.Within(err, "input %q", info.Name)

@@ -111,7 +111,7 @@ func (r *reader) readInputs() error {
 		faults = append(faults[:mostOpen], rest)
 	}
 	if len(faults) > 0 {
-		return problem.WithFields("the file leaves dimensions open", faults)
+		return problem.WithFields("the file leaves dimensions open: export it with fixed ones, but for the batch", faults)
 	}
 	r.graph.FixedBatch = r.binding.fixed(r.graph.Inputs)
 	return nil

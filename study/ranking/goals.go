@@ -86,7 +86,7 @@ func (g goal) lacks(name string, report protocol.Report, inferred bool) string {
 	case name == definition.TrainCost || name == definition.TrainCO2:
 		return fmt.Sprintf("%s needs it: the server must know the price (--prices, --carbon), and the worker or the script the energy", g.what)
 	case inferred && slices.Contains(definition.EdgeNames(), name):
-		return fmt.Sprintf("%s needs it: the script has to call trial.save_model before its first epoch, and the worker's log says what became of that", g.what)
+		return fmt.Sprintf("%s needs it: the script has to call trial.save_model before its first epoch; where it did, the trial's log says why that model could not be used", g.what)
 	case name == g.label:
 		return fmt.Sprintf("%s is missing in the report that ends the budget (reported: %s)", g.what, strings.Join(slices.Sorted(maps.Keys(report.Metrics)), ", "))
 	default:

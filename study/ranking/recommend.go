@@ -3,6 +3,7 @@ package ranking
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -33,6 +34,9 @@ func (q *Queries) Recommendation(ctx context.Context, ref string) (protocol.Reco
 		return answer, err
 	}
 	answer.Deployments = deployments.Devices
+	if wanted := now.Study.Definition.Inference.Precision; len(wanted) > 0 && answer.FullBudget && now.Trials[answer.Best.Number].State.Terminal() && len(answer.Deployments) > 0 && len(answer.Deployments[0].Precisions) == 0 {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("%s were not compared: the log of trial %d says why", strings.Join(wanted, ", "), answer.Best.Number))
+	}
 	return answer, nil
 }
 

@@ -190,7 +190,7 @@ func TestABrokenModelFailsNothingElse(t *testing.T) {
 	if one.outcomes() != "budget_reached" || len(s.architectures) != 0 {
 		t.Errorf("%s, %+v", one.outcomes(), s.architectures)
 	}
-	if log := one.log[one.lease.LeaseEpoch]; !strings.Contains(log, "the model was not emulated: the file is no ONNX model") {
+	if log := one.log[one.lease.LeaseEpoch]; !strings.Contains(log, "the model could not be used: the file is no ONNX model") {
 		t.Errorf("the log says %q", log)
 	}
 }

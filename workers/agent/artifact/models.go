@@ -126,9 +126,9 @@ func (e *Emulation) failed(ctx context.Context, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	e.Note("the model was not emulated: %v", err)
+	e.Note("the model could not be used: %v", err)
 	if e.News(err.Error()) {
-		e.Logger.Warn("the model was not emulated; the same is not said again", "error", err)
+		e.Logger.Warn("a model could not be used; the same is not said again", "error", err)
 	}
 }
 
