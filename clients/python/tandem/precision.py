@@ -9,6 +9,7 @@ import importlib
 import math
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,16 +44,29 @@ def variants(content: bytes, precisions: Sequence[str], calibration: Any, evalua
             try:
                 path = _made(source, precision, calibration)
                 judged = _Predict(path)
-                value = float(evaluate(judged))
-                if not math.isfinite(value):
-                    raise ValueError(f"evaluate returned {value}")
+                value = _value(evaluate, judged)
                 yield Variant(precision, path.read_bytes(), value, judged.samples)
             except Exception as error:
-                print(
-                    f"tandem: the model is not deployed in {precision}: {_reason(error)}", file=sys.stderr, flush=True
-                )
-                if precision == "fp32":
-                    return  # there is nothing to compare with
+                first = precision == "fp32"  # without it there is nothing to compare with
+                left = "no precision is compared" if first else f"{precision} is left out"
+                print(f"tandem: {left}: {_reason(error)}", file=sys.stderr, flush=True)
+                if first:
+                    return
+
+
+def _value(evaluate: Evaluate, predict: _Predict) -> float:
+    """What the script's function says, or where in the script it failed."""
+    try:
+        value = float(evaluate(predict))
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[1:] or traceback.extract_tb(error.__traceback__)
+        raise ValueError(
+            f"evaluate failed in {Path(at[0].filename).name}, line {at[0].lineno}: {type(error).__name__}: {error}; "
+            "predict returns NumPy arrays: compare them with NumPy arrays"
+        ) from error
+    if not math.isfinite(value):
+        raise ValueError(f"evaluate returned {value}")
+    return value
 
 
 def _package(name: str) -> Any:
@@ -61,7 +75,7 @@ def _package(name: str) -> Any:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ImportError):
-        return f"it needs packages more: pip install onnxruntime onnx ({error})"
+        return f"it needs more packages beside the script: pip install onnxruntime onnx ({error})"
     return f"{type(error).__name__}: {error}"
 
 

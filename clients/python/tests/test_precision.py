@@ -52,7 +52,30 @@ def test_a_study_without_precisions_evaluates_nothing(start_agent: Any, monkeypa
 
 def test_what_cannot_be_made_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(variants(b"no model", ["fp32", "int8"], None, lambda _: 1.0)) == []
-    assert "the model is not deployed in fp32: " in capsys.readouterr().err
+    assert "no precision is compared: " in capsys.readouterr().err
+
+
+def test_a_judge_that_fails_is_told_where(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tandem.precision, "_Predict", lambda path: path)
+
+    def judge(predict: Any) -> float:
+        return bool(predict).mean()  # type: ignore[attr-defined, no-any-return]
+
+    assert list(variants(b"a model", ["fp32", "int8"], None, judge)) == []
+    said = capsys.readouterr().err
+    assert "tandem: no precision is compared: ValueError: evaluate failed in test_precision.py, line " in said
+    assert "AttributeError: 'bool' object has no attribute 'mean'; predict returns NumPy arrays" in said
+
+
+def test_a_package_that_is_missing_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(name: str) -> Any:
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(tandem.precision, "_package", lacking)
+    assert list(variants(b"a model", ["fp32", "int8"], None, lambda _: 1.0)) == []
+    assert "it needs more packages beside the script: pip install onnxruntime onnx" in capsys.readouterr().err
 
 
 def test_a_network_is_quantized(capsys: pytest.CaptureFixture[str]) -> None:
