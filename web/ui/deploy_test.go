@@ -75,6 +75,7 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#deploy-programs pre", "# raspberry-pi-4: a batch of")
 	p.click(`#deploy-programs [data-device="this-machine"]`)
 	p.seeText("#deploy-programs pre", "# this-machine: a batch of")
+	p.seeText("#deploy-command", "tandem study deployments deployed --trial 0 --device this-machine --output deployment")
 	p.seeText("#facts", "on raspberry-pi-4")
 
 	runs := protocol.InferenceReport{LeaseEpoch: lease.LeaseEpoch, Key: keyOf(256), Runs: []emu.Run{

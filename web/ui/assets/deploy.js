@@ -64,7 +64,8 @@ function inPrecision({ precision, value, samples, measured: took, chosen, why })
 export class DeployCard {
   #chosen = "";
 
-  draw(deployments) {
+  /** Of is what the command line calls the trial: the study's reference, and --trial unless it is recommended. */
+  draw(deployments, of) {
     const found = deployments ?? [];
     show(byId("deploy"), found.length > 0);
     if (found.length === 0) return;
@@ -75,10 +76,10 @@ export class DeployCard {
       ...(one.doubtful ?? []).map((why) => `${one.device}: ${why} holds for the estimate, but not at the bad end of its band.`),
     ]);
     const stands = [...new Set(found.filter((one) => runs(one) && estimated(one.method)).map((one) => `${found.filter(({ method }) => method === one.method).map(({ device }) => device).join(", ")}: an ${one.method}.`))];
-    const turns = found.some((one) => one.precisions) ? ["Precisions were measured in turns: their bands are from the fastest of five rounds to the slowest. On boards they are as below."] : [];
+    const turns = found.some((one) => one.device === "this-machine" && one.precisions) ? ["this-machine: precisions are measured in turns: their bands are from the fastest of five rounds to the slowest."] : [];
     const lines = [...remarks, ...turns, ...stands, "Bands of estimates hold with a probability of 90 %; those of what was measured are the 95 % interval of the median."];
     byId("deploy-note").replaceChildren(...lines.flatMap((line) => [line, make("br")]));
-    this.#programs(found.filter(runs));
+    this.#programs(found.filter(runs), of);
   }
 
   #row(one) {
@@ -93,19 +94,23 @@ export class DeployCard {
       make("td", { class: "number" }, bytes(one.memory_bytes)));
   }
 
-  #programs(found) {
+  #programs(found, of) {
     show(byId("deploy-programs"), found.length > 0);
     if (found.length === 0) return;
     const code = make("pre", { class: "code", tabindex: "0", "aria-label": "Program for the device" });
+    const command = make("code", { id: "deploy-command" });
     const buttons = found.map((one) => make("button", { type: "button", class: "small", data: { device: one.device }, on: { click: () => choose(one) } }, one.device));
     const choose = (one) => {
       this.#chosen = one.device;
       setText(code, one.program);
+      setText(command, `tandem study deployments ${of} --device ${one.device} --output deployment`);
       for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.device === one.device));
     };
     choose(found.find((one) => one.device === this.#chosen) ?? found[0]);
     byId("deploy-programs").replaceChildren(
       make("div", { class: "copy-head" }, make("span", { class: "choice", role: "group", "aria-label": "Device" }, ...buttons), copyButton(() => code.textContent)),
-      code);
+      code,
+      make("p", { class: "chart-note" }, "A folder with this program and the trained model, if the script logged it:"),
+      make("div", { class: "copy-head" }, command, copyButton(() => command.textContent)));
   }
 }

@@ -7,7 +7,7 @@ import { DeployCard, between, energyTag, estimated, latency, loadLines, runWith,
 import { byId, make, setText, show, showError } from "./dom.js";
 import { offerDownloads } from "./download.js";
 import { EdgeChart } from "./edge-chart.js";
-import { bytes, count, measured, nothing, number } from "./format.js";
+import { bytes, count, measured, moment, nothing, number } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Address, fillSelect } from "./picker.js";
@@ -170,7 +170,7 @@ function drawTables() {
   byId("configurations").tBodies[0].replaceChildren(...chosen.deployments.flatMap(configurationRows));
   setText(byId("configurations-note"), "Configurations that no other beats in latency, energy and throughput at once. The program below is for the chosen ones.");
   setText(byId("deploy-title"), `Deploy the model of trial ${chosen.number}${chosen.number === answer.recommended ? ", which is recommended" : ""}`);
-  deploy.draw(chosen.deployments.filter(runs));
+  deploy.draw(chosen.deployments.filter(runs), `${reference} --trial ${chosen.number}`);
   if (boards !== null) drawBackends(reference, chosen.number).catch(showError);
 }
 
@@ -213,7 +213,8 @@ async function lookForBoards() {
 
 /** What one board is at, in words. */
 function boardWords(one) {
-  const doing = one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
+  const silent = Date.now() - Date.parse(one.seen) > 60_000; // a question is open for 20 s
+  const doing = silent && !one.measuring ? `is silent since ${moment(one.seen)}` : one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
   return `${one.name} (${one.device}) ${doing}, ${count(one.measured)} measured since the server started`;
 }
 

@@ -185,7 +185,7 @@ async function start() {
     advice = found;
     answer.draw(advice);
     front.draw(advice);
-    deploy.draw(advice.deployments);
+    deploy.draw(advice.deployments, referenceOf(study));
   }, failed));
   const importance = new Importance(study);
   const weigh = throttled(10000, () => get(path("/importance")).then((found) => importance.draw(found), failed));

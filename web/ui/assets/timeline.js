@@ -55,7 +55,7 @@ export function drawTimeline(events, names) {
     const until = event.until && event.until !== event.at ? ` to ${moment(event.until, false)}` : "";
     return make("tr", {},
       make("td", { class: "time", title: moment(event.at) }, same ? "" : day + " ", moment(event.at, false) + until),
-      make("td", {}, ...what(event)),
+      make("td", { class: "what" }, ...what(event)),
       make("td", { title: event.worker }, event.worker ? names(event.worker) : nothing),
       make("td", { class: "reason", title: event.reason || null }, firstLine(event.reason) || nothing));
   });

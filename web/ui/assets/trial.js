@@ -193,7 +193,7 @@ async function start() {
   async function drawDeployments() {
     const known = JSON.stringify(trial.inference ?? null);
     if (!trial.inference || !study.definition.inference || known === deployed) return;
-    deploy.draw((await get(path(`/trials/${number}/deployments`))).devices);
+    deploy.draw((await get(path(`/trials/${number}/deployments`))).devices, `${reference} --trial ${number}`);
     deployed = known;
   }
 
