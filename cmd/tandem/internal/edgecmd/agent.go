@@ -75,7 +75,8 @@ func (f *agentFlags) run(command *cobra.Command) error {
 	if _, err := own.Device(); err != nil {
 		return err
 	}
-	name, err := f.deviceName(own)
+	logger := term.NewLogger(command.ErrOrStderr(), slog.LevelInfo)
+	name, err := f.deviceName(own, logger)
 	if err != nil {
 		return err
 	}
@@ -100,9 +101,9 @@ func (f *agentFlags) run(command *cobra.Command) error {
 	agent := board.Agent{
 		Meter:  meter,
 		Server: client, Board: f.name, Device: name, Site: site, Library: library, MemoryBytes: int64(f.memory),
-		Precision: f.precision, Logger: term.NewLogger(command.ErrOrStderr(), slog.LevelInfo),
+		Precision: f.precision, Logger: logger,
 	}
-	agent.Logger.Info("this board waits for models to measure", "board", f.name, "device", name, "processor", own.Processor, "cores", own.Cores)
+	logger.Info("this board asks for models to measure", "board", f.name, "device", name, "processor", own.Processor, "cores", own.Cores)
 	return agent.Run(ctx)
 }
 
@@ -117,21 +118,25 @@ func software(library string) string {
 }
 
 // deviceName is the device as studies name it.
-func (f *agentFlags) deviceName(own device.Machine) (string, error) {
+func (f *agentFlags) deviceName(own device.Machine, logger *slog.Logger) (string, error) {
 	devices, err := device.Catalogue()
 	if err != nil {
 		return "", err
 	}
-	found, err := device.Find(devices, f.device)
+	name := strings.TrimPrefix(f.device, device.BoardPrefix)
+	found, err := device.Find(devices, name)
 	switch {
 	case err == nil && !f.force && !found.MayBe(own.Processor):
-		return "", term.Misuse("--device %s has the processor %q, and this machine's is %q: name a device of your own, or be that one all the same with --force", f.device, found.Processor.Value, own.Processor)
+		return "", term.Misuse("--device %s has the processor %q, and this machine's is %q: name a device of your own, or be that one all the same with --force", name, found.Processor.Value, own.Processor)
 	case err == nil:
-		return f.device, nil
-	case f.device == device.ThisMachine || !device.IsName(f.device):
+		return name, nil
+	case name == device.ThisMachine || !device.IsName(name):
 		return "", term.Misuse("--device (%q) must have small letters, digits and single hyphens, and not be %s, which is each worker's own machine", f.device, device.ThisMachine)
 	}
-	return device.BoardPrefix + f.device, nil
+	if _, near, typo := strings.Cut(err.Error(), "did you mean "); typo {
+		logger.Warn("the catalogue does not have the device: it is one of your own", "device", name, "near", near)
+	}
+	return device.BoardPrefix + name, nil
 }
 
 // SiteOf is a machine as the server is told of it.
@@ -175,6 +180,8 @@ func printBoards(out io.Writer, answer emu.Boards) error {
 		switch {
 		case one.Measuring != "":
 			doing = "measures " + one.Measuring[:min(len(one.Measuring), 12)]
+		case time.Since(one.Seen) > time.Minute: // a question is open for 20 seconds
+			doing = "silent"
 		case one.Failure != "":
 			doing = "failed: " + format.Plain(one.Failure)
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,17 +206,9 @@ const maxCalibrationBytes = 64 << 20
 func readCalibrations(paths []string) ([]emu.Architecture, error) {
 	var known []emu.Architecture
 	for _, path := range paths {
-		file, err := os.Open(filepath.Clean(path))
+		content, err := term.ReadBounded(path, nil, maxCalibrationBytes)
 		if err != nil {
 			return nil, term.Misuse("%w", err)
-		}
-		content, err := io.ReadAll(io.LimitReader(file, maxCalibrationBytes+1))
-		_ = file.Close() // it was only read
-		if err != nil {
-			return nil, err
-		}
-		if len(content) > maxCalibrationBytes {
-			return nil, term.Misuse("%s has more than %d bytes", path, maxCalibrationBytes)
 		}
 		var list []emu.Architecture
 		decoder := json.NewDecoder(strings.NewReader(string(content)))

@@ -111,9 +111,10 @@ func TestTheProgramOfADeploymentRuns(t *testing.T) {
 		model string
 		batch string
 		want  string
+		said  string
 	}{
-		"open batch":    {lenetModel, "4", "a batch of 4 takes "},
-		"a fixed batch": {fixedModel, "1", "a batch of 1 takes "},
+		"open batch":    {lenetModel, "4", "a batch of 4 takes ", "; a batch of 4 on raspberry-pi-4: "},
+		"a fixed batch": {fixedModel, "1", "a batch of 1 takes ", "; a batch of 1 on raspberry-pi-4: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, err := said(t, "deploy", test.model, "--device", "raspberry-pi-4", "--batch-low", test.batch, "--program")
@@ -125,8 +126,12 @@ func TestTheProgramOfADeploymentRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := exec.CommandContext(t.Context(), python, path, test.model).CombinedOutput()
-			if !strings.Contains(string(out), test.want) {
+			if !strings.Contains(string(out), test.want) || !strings.Contains(string(out), test.said) {
 				t.Errorf("%v, %s\n%s", err, out, program)
+			}
+			out, err = exec.CommandContext(t.Context(), python, path, "--help").CombinedOutput()
+			if err == nil || string(out) != "--help is no file: python3 infer.py model.onnx\n" {
+				t.Errorf("of no file: %v, %s", err, out)
 			}
 		})
 	}

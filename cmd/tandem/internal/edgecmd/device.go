@@ -1,6 +1,7 @@
 package edgecmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
+	"github.com/tandem-tune/tandem/profiler/proc"
 )
 
 // printDevice prints all values of a device with their sources.
@@ -68,36 +70,15 @@ func shownFact(fact device.Fact) string {
 func ThisMachine() device.Machine {
 	base := profiler.ThisMachine()
 	m := device.Machine{Processor: base.CPUModel, Cores: base.Cores, MemoryBytes: base.MemoryBytes, MemoryBytesPerSecond: copyRate()}
-	mega := 0.0
-	m.Features, mega = processorLines()
+	info := proc.CPUInfo(proc.NewHost(""))
+	mega, _ := strconv.ParseFloat(info["cpu MHz"], 64) // a line that is no number tells no clock
+	m.Features = strings.Fields(cmp.Or(info["flags"], info["Features"]))
 	m.LowestHertz, m.HighestHertz = mega*1e6, mega*1e6
 	low, high := clockLimit("cpuinfo_min_freq"), clockLimit("cpuinfo_max_freq")
 	if low > 0 && high >= low {
 		m.LowestHertz, m.HighestHertz = low, high
 	}
 	return m
-}
-
-// processorLines reads the extensions of the first core, and the clock in
-// megahertz where the system tells it here.
-func processorLines() (features []string, megahertz float64) {
-	content, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return nil, 0 // no Linux: nothing is known
-	}
-	for line := range strings.SplitSeq(string(content), "\n") {
-		name, value, _ := strings.Cut(line, ":")
-		switch strings.TrimSpace(name) {
-		case "flags", "Features":
-			features = strings.Fields(value)
-		case "cpu MHz":
-			megahertz, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // a line that is no number tells no clock
-		}
-		if features != nil && megahertz > 0 {
-			break
-		}
-	}
-	return features, megahertz
 }
 
 // clockLimit is a limit of the first core's clock in hertz; 0 where the system

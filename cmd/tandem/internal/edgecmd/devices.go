@@ -3,8 +3,6 @@ package edgecmd
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -67,12 +65,7 @@ func knownDevices(files []string) ([]device.Device, error) {
 
 // readDeviceFile reads and checks a device that a user describes.
 func readDeviceFile(path string) (device.Device, error) {
-	file, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return device.Device{}, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(file, device.MaxFileBytes+1))
+	data, err := term.ReadBounded(path, nil, device.MaxFileBytes)
 	if err != nil {
 		return device.Device{}, err
 	}

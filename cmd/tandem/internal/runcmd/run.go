@@ -256,6 +256,8 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 			view, err := studycmd.Create(ctx, client, def)
 			if err == nil {
 				describe(out, kept, view)
+			} else if strings.Contains(err.Error(), "tandem edge agent") {
+				err = fmt.Errorf("%w\nBoards ask a server that goes on running: tandem serve, a worker, and tandem study create FILE", err)
 			}
 			return view, err
 		case err != nil:

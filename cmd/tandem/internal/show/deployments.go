@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -52,8 +53,10 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 			fmt.Fprintf(out, "  %s: %s holds for the estimate, but not at the bad end of its band\n", format.Plain(one.Device), format.Plain(doubtful))
 		}
 	}
-	if slices.ContainsFunc(devices, func(one deployment.Deployment) bool { return len(one.Precisions) > 0 }) {
-		fmt.Fprintln(out, "Precisions were measured in turns: their bands are from the fastest of five rounds to the slowest. On boards they are as below.")
+	if slices.ContainsFunc(devices, func(one deployment.Deployment) bool {
+		return one.Device == device.ThisMachine && len(one.Precisions) > 0
+	}) {
+		fmt.Fprintln(out, "On this-machine, precisions are measured in turns: their bands are from the fastest of five rounds to the slowest.")
 	}
 	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
 	return nil

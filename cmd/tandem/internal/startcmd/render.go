@@ -34,7 +34,7 @@ func (s suggestion) text(name, command string) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Written by "tandem init". Ranges are guesses around the defaults: look at each.
-# Every field: docs/study-file.md. What it will do: tandem study plan FILE
+# Every field: docs/reference/study-file.md. What it will do: tandem study plan FILE
 name: %s
 command: %s
 

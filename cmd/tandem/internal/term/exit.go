@@ -94,7 +94,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	}
 	if problem.Is(err, problem.Unauthorized) {
 		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.\n"+
-			"On the server's machine, tandem token create --scope admin --data FOLDER makes one.")
+			"On the server's machine, tandem token create --scope SCOPE --data FOLDER makes one: admin, user, worker, or device for a board.")
 	}
 	return ExitCode(ctx, err)
 }

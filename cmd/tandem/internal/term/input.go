@@ -31,7 +31,7 @@ func ReadInput[T any](ctx context.Context, read func() (T, error)) (T, error) {
 // ReadBounded reads a file of at most so many bytes; "-" is standard input.
 func ReadBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
 	source := stdin
-	if path != "-" {
+	if path != "-" || stdin == nil {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
