@@ -119,7 +119,7 @@ func TestPrecisionsThatAreMissingAreSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			found, err := w.service.Recommendation(w.ctx, "edge")
-			if told := slices.Contains(found.Notes, "fp32, int8 were not compared: the log of trial 0 says why"); err != nil || told == made {
+			if told := slices.Contains(found.Notes, "the precisions fp32, int8 were not compared: the log of trial 0 says why"); err != nil || told == made {
 				t.Errorf("%v, made %t: the notes of the study, which is %s, are %q", err, made, found.Status, found.Notes)
 			}
 		})(t)

@@ -35,7 +35,7 @@ func (q *Queries) Recommendation(ctx context.Context, ref string) (protocol.Reco
 	}
 	answer.Deployments = deployments.Devices
 	if wanted := now.Study.Definition.Inference.Precision; len(wanted) > 0 && answer.FullBudget && now.Trials[answer.Best.Number].State.Terminal() && len(answer.Deployments) > 0 && len(answer.Deployments[0].Precisions) == 0 {
-		answer.Notes = append(answer.Notes, fmt.Sprintf("%s were not compared: the log of trial %d says why", strings.Join(wanted, ", "), answer.Best.Number))
+		answer.Notes = append(answer.Notes, fmt.Sprintf("the precisions %s were not compared: the log of trial %d says why", strings.Join(wanted, ", "), answer.Best.Number))
 	}
 	return answer, nil
 }
