@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ranElsewhere are the pages that other tests follow (tutorial_test.go), those of the past,
-// and of measurements.
-var ranElsewhere = regexp.MustCompile(`^(tutorials/|optuna\.md|benchmarks/|decisions/)`)
+// notRead are the pages of measurements and of the past; tutorial_test.go follows followed,
+// but for their blocks with a prompt.
+var notRead, followed = regexp.MustCompile(`^(benchmarks/|decisions/)`), regexp.MustCompile(`^(tutorials/|optuna\.md)`)
 
 // changing are the examples of the generated reference that are only read, by cmd/tandem:
 // commands that change something, go on, or want a terminal.
@@ -77,6 +77,13 @@ var notRun = map[string]string{
 	"reliability.md: scripts/broken-rules":                                                     "a test of its own, for hours",
 	"reference/cli.md: tandem doctor --meter command:./plug --calibrate-power":                 "an hour on a machine that does nothing else",
 	"reference/cli.md: tandem study attestations":                                              "a study of a confidential machine; TestConfidentialTrialsTellOnlyWhatIsDeclared",
+	"tutorials/pytorch.md: make build":                                                         "Go and minutes; scripts/test builds",
+	"tutorials/pytorch.md: scripts/setup-python":                                               "PyTorch of elsewhere; scripts/test runs it",
+	"tutorials/raspberry-pi.md: scp -r clothes":                                                "a Raspberry Pi",
+	"tutorials/raspberry-pi.md: ssh pi@raspberrypi 'python3":                                   "a Raspberry Pi",
+	"tutorials/raspberry-pi.md: CGO_ENABLED=1":                                                 "a compiler for arm64; scripts/release builds with one",
+	"tutorials/raspberry-pi.md: scp tandem-arm64":                                              "a Raspberry Pi",
+	"tutorials/raspberry-pi.md: ssh pi@raspberrypi 'PATH":                                      "a Raspberry Pi",
 	"replay.md: base=":                                                                         "a trace of elsewhere",
 	"replay.md: curl -fL -o simulation":                                                        "a trace of elsewhere",
 	"replay.md: curl -fL -o msr":                                                               "a trace of elsewhere",
@@ -90,6 +97,13 @@ var notRun = map[string]string{
 var standIns = [][]string{
 	{"tandem run quick-start/study.yaml", "sed -i 's/trials: 27/trials: 2/; s/max: 27/max: 3/' quick-start/study.yaml && tandem run --listen 127.0.0.1:0 --path client --allow-read $CLIENT quick-start/study.yaml"},
 	{"tandem run study.yaml", "tandem run --listen 127.0.0.1:0 --path client --allow-read $CLIENT study.yaml"},
+	{"tandem serve --data /srv/tandem --listen 0.0.0.0:7171", "tandem serve --data new --listen 127.0.0.1:0"},
+	{"https://tuner.lab:7171", "$TANDEM_SERVER"},
+	{"/etc/tandem/worker.token", "token"},
+	{"/srv/project", "home/project"},
+	{"/srv/data", "data"},
+	{"edge calibrate raspberry-pi-4 clothes/model.onnx=clothes.json", "edge calibrate raspberry-pi-4 --force model.onnx=<(tandem edge run model.onnx --seconds 0.1 --batch 1,2 --json)"},
+	{"other.onnx", "model.onnx"},
 	{"tandem serve", "tandem serve --listen 127.0.0.1:0"},
 	{"tandem keys serve", "tandem keys serve --listen 127.0.0.1:0"},
 	{"tandem worker --", "tandem worker --name docs --probe never --scratch scratch --"},
