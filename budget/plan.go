@@ -87,8 +87,6 @@ type Stage struct {
 // bound) with the promotion, whose trials start at the lowest rungs, as many of
 // them as brackets says (0: all). Hyperband's table says how many start at which. learns
 // says that the search proposes better configurations as it goes on.
-//
-// A population has a plan of its own, [NewPopulationPlan].
 func NewPlan(s Settings, promotion Promotion, maxTrials, brackets int, learns bool) Plan {
 	s = s.WithDefaults()
 	rungs := s.Ladder()

@@ -15,13 +15,10 @@ const (
 	Synchronous Promotion = "synchronous"
 	// NoPromotion: every trial is trained at the top rung from the start.
 	NoPromotion Promotion = "none"
-	// Population: everybody goes up, but the worst of a rung are replaced by
-	// children of the best (population based training; Jaderberg et al. 2017).
-	Population Promotion = "population"
 )
 
 // Promotions lists all promotions, the default first.
-func Promotions() []Promotion { return []Promotion{Asynchronous, Synchronous, NoPromotion, Population} }
+func Promotions() []Promotion { return []Promotion{Asynchronous, Synchronous, NoPromotion} }
 
 // OrDefault returns the promotion, [Asynchronous] if it is not set.
 func (p Promotion) OrDefault() Promotion {

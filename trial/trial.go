@@ -53,8 +53,8 @@ type Result struct {
 	// sum over them, each in parts of its bound. 0 for a feasible outcome,
 	// infinity for one that cannot be told, or whose objective is NaN.
 	Violation Float `json:"violation,omitempty"`
-	// Checkpoint is the training's state at the rung, kept where other trials
-	// may continue from it (population promotion).
+	// Checkpoint is the training's state at the rung: in studies with populations, which
+	// an earlier build stored.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Deflation is what the training up to here left out of the data of this rung;
 	// nil: nothing. Budget has what it was trained on.
@@ -121,8 +121,8 @@ type Trial struct {
 	RetryOf *int   `json:"retry_of,omitempty"`
 	Seed    uint64 `json:"seed"`
 	// Parent is the number of the trial that this one continues, and Inherited
-	// the last epoch it has from there: 0 if it had to start from scratch. Both
-	// belong to children of a population.
+	// the last epoch it has from there: 0 if it had to start from scratch. Both are of
+	// populations, in studies that an earlier build stored.
 	Parent     *int       `json:"parent,omitempty"`
 	Inherited  int        `json:"inherited,omitempty"`
 	State      State      `json:"state"`

@@ -97,7 +97,7 @@ func (c *check) result(t trial.Trial, l *life, result trial.Result) {
 // checkpoint compares what a trial would go on from with what was committed.
 func (c *check) checkpoint(t trial.Trial, l *life) {
 	kept := t.Checkpoint
-	if kept == nil || t.Parent != nil && len(l.checkpoints) == 0 { // a child has its parent's
+	if kept == nil {
 		return
 	}
 	if !slices.Contains(l.checkpoints, *kept) {

@@ -272,7 +272,6 @@ func (a *agent) restore(lease protocol.Lease) bool {
 		if err != nil {
 			return problem.New(problem.Unavailable, "%w", err)
 		}
-		// A population's child goes on from another trial's.
 		if want := fmt.Sprintf(" %d", lease.Checkpoint.Epoch); !strings.HasSuffix(string(content), want) || lease.FirstEpoch != lease.Checkpoint.Epoch+1 {
 			a.world.complain("trial %s goes on at epoch %d from %q", lease.Trial, lease.FirstEpoch, content)
 		}

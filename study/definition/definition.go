@@ -65,8 +65,8 @@ type Search struct {
 	Seed uint64 `json:"seed,omitempty"`
 	// RandomFraction is the share of uniformly drawn configurations (bohb).
 	RandomFraction float64 `json:"random_fraction"`
-	// Population is how many trials start by themselves under promotion:
-	// population; 0 otherwise.
+	// Population is of studies that an earlier build stored, with promotion: population.
+	// Their trials are kept; they do not go on.
 	Population int `json:"population,omitempty"`
 	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
@@ -278,9 +278,9 @@ func (d Definition) SearchSettings() search.Settings {
 		Method: d.Search.Method, Promotion: d.Search.Promotion, Seed: d.Search.Seed, Space: d.Space,
 		Rungs: d.Ladder(), Eta: d.Budget.Eta, Brackets: d.Search.Brackets,
 		MaxTrials: d.Stop.Trials, RandomFraction: d.Search.RandomFraction, Learning: d.Search.Learning, GridPoints: d.Search.GridPoints,
-		EarlyStopping: d.Search.EarlyStopping, Population: d.Search.Population,
-		Restarts: d.Search.Restarts,
-		Repeats:  d.Search.Repeats,
+		EarlyStopping: d.Search.EarlyStopping,
+		Restarts:      d.Search.Restarts,
+		Repeats:       d.Search.Repeats,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)
@@ -297,9 +297,6 @@ func (d Definition) Plan() budget.Plan {
 	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets, learns)
 	if !slices.Contains([]string{"bohb", "random"}, d.Search.Method) || d.Search.Brackets != 1 {
 		plan.FewestPasses, plan.MostPasses = 0, 0 // bench/search -compare plans holds no range to it
-	}
-	if d.Search.Promotion == budget.Population {
-		plan = budget.NewPopulationPlan(d.Budget, d.Search.Population, d.Stop.Trials)
 	}
 	plan.System = append(d.SystemPlan(), d.Inference.plan()...)
 	plan.UpperBound = d.Search.EarlyStopping != nil

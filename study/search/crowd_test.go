@@ -116,8 +116,7 @@ func TestPendingTrialsAreNeverNearDuplicates(t *testing.T) {
 			rounds = 30 // each of its decisions takes milliseconds
 		}
 		for name, s := range crowdSpaces() {
-			// Children of a population are meant to be near their parents.
-			for _, promotion := range []budget.Promotion{budget.Asynchronous, budget.Synchronous, budget.NoPromotion} {
+			for _, promotion := range budget.Promotions() {
 				t.Run(fmt.Sprint(method, " ", promotion, " ", name), func(t *testing.T) {
 					c := &crew{
 						cube: s.Cube(), known: map[int]space.Configuration{},

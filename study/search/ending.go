@@ -1,7 +1,5 @@
 package search
 
-import "github.com/tandem-tune/tandem/study/search/promotion"
-
 // Ended implements [Method].
 func (m *machine) Ended() bool {
 	if m.history.Out > 0 || m.repeats.out > 0 || len(m.queue) > 0 {
@@ -16,9 +14,7 @@ func (m *machine) Ended() bool {
 	if m.proposes() {
 		return false
 	}
-	bound := m.settings.MaxTrials
-	o := promotion.Outlook{Room: bound == 0 || len(m.history.Trials) < bound, Last: true}
-	if _, up := m.promotion.Earned(m.history, o); up {
+	if _, up := m.promotion.Earned(m.history, true); up {
 		return false
 	}
 	_, up := finalPromotion(m.history)
@@ -31,7 +27,7 @@ func (m *machine) proposes() bool {
 	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.Trials) >= bound {
 		return false
 	}
-	if m.dry || m.promotion.Full(m.history) {
+	if m.dry {
 		return false
 	}
 	if m.settings.Method != "grid" {

@@ -19,7 +19,7 @@ func (m *machine) Rests(trial int) bool {
 		return false
 	}
 	t := &m.history.Trials[trial]
-	return t.Status == ladder.Measured && !t.Replaced
+	return t.Status == ladder.Measured
 }
 
 // extend moves the bound on trials. Behind repeats there are no more trials: their

@@ -59,7 +59,7 @@ func (s Settings) newHistory() *ladder.History {
 
 func (s Settings) newPromotion() promotion.Promotion {
 	return promotion.New(promotion.Rules{
-		Promotion: s.Promotion, Rungs: len(s.Rungs), Eta: s.Eta, Brackets: s.Brackets, Population: s.Population,
+		Promotion: s.Promotion, Rungs: len(s.Rungs), Eta: s.Eta, Brackets: s.Brackets,
 	})
 }
 
@@ -129,20 +129,14 @@ func (m *machine) answer() Action {
 	if m.repeats.begun() {
 		return m.finish()
 	}
-	bound := m.settings.MaxTrials
-	o := promotion.Outlook{Room: bound == 0 || len(m.history.Trials)+len(m.queue) < bound}
-	if s, ok := m.promotion.Earned(m.history, o); ok {
-		return m.take(s)
+	if s, ok := m.promotion.Earned(m.history, false); ok {
+		return m.promote(s)
 	}
 	if action, ok := m.creation(); ok {
 		return action
 	}
-	o.Last = true
-	if s, ok := m.promotion.Earned(m.history, o); ok {
-		return m.take(s)
-	}
-	if m.history.Out > 0 && m.promotion.Full(m.history) {
-		return Action{Kind: Wait, Reason: "the population is complete; the next decision needs the outcome of one that is out"}
+	if s, ok := m.promotion.Earned(m.history, true); ok {
+		return m.promote(s)
 	}
 	if m.history.Out > 0 {
 		return Action{Kind: Wait, Reason: "all trials are created; the next decision needs the outcome of one that is out"}
@@ -151,14 +145,6 @@ func (m *machine) answer() Action {
 		return m.promote(s)
 	}
 	return m.finish()
-}
-
-// take takes a trial one rung up, or a child in its place.
-func (m *machine) take(s promotion.Step) Action {
-	if s.Parents > 0 {
-		return m.replace(s)
-	}
-	return m.promote(s)
 }
 
 func (m *machine) promote(s promotion.Step) Action {
@@ -203,7 +189,7 @@ func (m *machine) footing() prior.Footing {
 // proposeNext asks what is known from elsewhere, and then the proposer, unless it
 // had nothing and nothing happened since, or nobody is wanted.
 func (m *machine) proposeNext() (ladder.Proposal, bool) {
-	if m.dry || m.promotion.Full(m.history) {
+	if m.dry {
 		return ladder.Proposal{}, false
 	}
 	before := *m.source
@@ -234,23 +220,4 @@ func finalPromotion(h *ladder.History) (promotion.Step, bool) {
 		}
 	}
 	return promotion.Step{}, false
-}
-
-// replace creates a child that takes a loser's place, one rung up.
-func (m *machine) replace(s promotion.Step) Action {
-	h := m.history
-	at := h.Trials[s.Trial].Rung
-	random := m.random()
-	place := random.IntN(s.Parents)
-	parent := h.Rungs[at].Entries[place].Trial
-	h.Replace(s.Trial)
-	p := ladder.Proposal{Configuration: promotion.Explore(h, m.settings.Space, parent, random), Origin: propose.OriginPopulation}
-	number := h.Create(p, ladder.Slot{Rung: at + 1, Child: true})
-	h.Adopt(number, parent)
-	m.dry = false
-	loser := s.Trial
-	return Action{
-		Kind: Create, Trial: number, Rung: at + 1, Configuration: p.Configuration, Origin: p.Origin, Parent: &parent, Replaces: &loser,
-		Reason: fmt.Sprintf("takes the place of trial %d (%s) with the parameters of trial %d (rank %d), changed a little", loser, s.Reason, parent, place+1),
-	}
 }

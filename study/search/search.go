@@ -44,9 +44,6 @@ type Settings struct {
 	// EarlyStopping stops trials while they train; nil means never, and then
 	// the search takes no [Reported].
 	EarlyStopping *stopping.EarlyStopping `json:"early_stopping,omitempty"`
-	// Population is how many trials start by themselves under population
-	// promotion, at least [MinPopulation]; 0 otherwise.
-	Population int `json:"population,omitempty"`
 	// Repeats trains the best again before the search finishes; nil means never.
 	Repeats *Repeats `json:"repeats,omitempty"`
 	// MaxTrials is how many configurations may be created; 0 means no bound.
@@ -162,14 +159,9 @@ type Action struct {
 	Rung  int `json:"rung"`
 	// Configuration and Origin ("random", "model", "grid", "sobol",
 	// "enqueued", "prior", "expected",
-	// "population", "repeat") belong to Create.
+	// "repeat") belong to Create.
 	Configuration space.Configuration `json:"params,omitempty"`
 	Origin        string              `json:"origin,omitempty"`
-	// Parent and Replaces belong to a Create of population promotion: the new
-	// trial continues Parent from where it completed the rung below, and takes
-	// the place of Replaces, which is never heard of again.
-	Parent   *int `json:"parent,omitempty"`
-	Replaces *int `json:"replaces,omitempty"`
 	// RepeatOf is the number of the trial whose configuration is trained again,
 	// from scratch; nil for all other actions. A repeat is a measurement of that
 	// trial: it is never promoted or stopped, and nothing is ranked by it.

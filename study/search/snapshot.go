@@ -84,7 +84,7 @@ func (m *machine) Restore(text json.RawMessage) error {
 	}
 	h := m.settings.newHistory()
 	for number, t := range s.Trials {
-		if !m.promotion.Allows(h, ladder.Slot{Bracket: t.Bracket, Rung: t.Start, Child: t.Parent != nil}) {
+		if !m.promotion.Allows(h, ladder.Slot{Bracket: t.Bracket, Rung: t.Start}) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d starts where %s promotion starts none", number, m.settings.Promotion)
 		}
 		if err := h.Replay(m.settings.Space, number, t); err != nil {

@@ -14,7 +14,7 @@ func (m *machine) Startable() int {
 		return max(m.repeats.owed(h), ending(h.Out+m.repeats.out))
 	}
 	fresh := m.fresh()
-	count := fresh + m.promotion.Earnable(h, fresh, m.room()-fresh)
+	count := fresh + m.promotion.Earnable(h, fresh)
 	if count > 0 || h.Out > 0 {
 		return count
 	}
@@ -36,10 +36,7 @@ func (m *machine) fresh() int {
 	if g, limited := m.proposer.(*grid.Grid); limited {
 		left = g.Left()
 	}
-	if size := m.settings.Population; size > 0 {
-		left = min(left, max(0, size-m.history.Originals-len(m.queue)))
-	}
-	if m.dry || m.promotion.Full(m.history) {
+	if m.dry {
 		left = 0
 	}
 	return min(left+len(m.queue), m.room())

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
-	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 )
@@ -28,10 +27,9 @@ func (s Settings) validate() []problem.Field {
 	}
 	_, known := methods()[s.Method]
 	require(known, "search.method", s.Method, "must be one of %s", strings.Join(Names(), ", "))
-	require(s.Promotion.OrDefault().Known(), "search.promotion", string(s.Promotion), "must be asynchronous, synchronous, none or population")
+	require(s.Promotion.OrDefault().Known(), "search.promotion", string(s.Promotion), "must be asynchronous, synchronous or none")
 	require(s.Restarts.OrDefault().Known(), "search.restarts", string(s.Restarts), "must be ipop, bipop or none")
 	require(s.Learning == "" || s.Learning.Known(), "search.learning", string(s.Learning), "must be lower_rungs or one_rung")
-	s.validatePopulation(require)
 	require(s.Promotion != budget.NoPromotion || s.Brackets <= 0, "search.brackets", s.Brackets,
 		"must be left out with promotion: none, as every trial then starts at the top rung")
 	require(len(s.Rungs) == 0 || !s.Rungs[0].Budget.Measured() || s.EarlyStopping == nil || s.EarlyStopping.Rule != stopping.Halving,
@@ -110,34 +108,10 @@ func (s Settings) validateStopping(require requirement) {
 	}
 }
 
-// validatePopulation says what is wrong with a population and how it goes with
-// the rest of the settings.
-func (s Settings) validatePopulation(require func(ok bool, path string, value any, format string, args ...any)) {
-	if s.Promotion != budget.Population {
-		require(s.Population == 0, "search.population", s.Population, "belongs to promotion: population; leave it out")
-		return
-	}
-	require(s.Population >= promotion.MinPopulation, "search.population", s.Population, "must be at least %d, so that a fifth of it is somebody", promotion.MinPopulation)
-	require(s.Brackets == 0, "search.brackets", s.Brackets, "must be left out with promotion: population, as every trial starts at the first rung")
-	require(len(s.Rungs) >= 2, "search.promotion", string(s.Promotion), "needs a ladder of two rungs or more, at which trials are replaced: give budget.epochs a min below its max, and growth: linear")
-	require(len(s.Rungs) == 0 || !s.Rungs[0].Budget.Measured(), "search.promotion", string(s.Promotion),
-		"needs a budget in epochs, as a child has spent none of its parent's seconds and joules: write budget.policy: epochs")
-	for _, rung := range s.Rungs {
-		if rung.FromScratch {
-			require(false, "search.promotion", string(s.Promotion), "needs a ladder whose epochs grow at every rung, as a child goes on from its parent's checkpoint: write budget.policy: epochs")
-			break
-		}
-	}
-	require(slices.Contains(promotion.Explorable(s.Space), true), "search.promotion", string(s.Promotion),
-		"needs a parameter of kind training or system that may change while a trial trains, and on which no parameter of another kind depends")
-}
-
 func (s Settings) validateRepeats(require requirement) {
 	if s.Repeats == nil {
 		return
 	}
-	require(s.Promotion != budget.Population, "search.repeats", nil,
-		"must be left out with promotion: population: parameters change while its trials train, and a repeat would train one set of them from scratch")
 	require(s.Repeats.Trials >= 1 && s.Repeats.Trials <= MaxRepeatedTrials, "search.repeats.trials", s.Repeats.Trials,
 		"must be between 1 and %d", MaxRepeatedTrials)
 	require(s.Repeats.Times >= 1 && s.Repeats.Times <= MaxRepeatedTimes, "search.repeats.times", s.Repeats.Times,

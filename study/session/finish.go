@@ -83,7 +83,7 @@ func (tx *Transaction) measured(t trial.Trial, afterwards string) (trial.Trial, 
 	if t.Budget.Measured() {
 		reason += ": " + t.Amounts()
 	}
-	t, err := tx.state(r.keeps(t), next, reason+afterwards)
+	t, err := tx.state(t, next, reason+afterwards)
 	if err != nil {
 		return t, err
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -110,12 +109,9 @@ func (tx *Transaction) follow(action search.Action) (*trial.Trial, error) {
 			Configuration: action.Configuration, Origin: action.Origin, RepeatOf: action.RepeatOf, RetryOf: action.RetryOf, Seed: trialSeed(r.Study.Definition.Search.Seed, action.Trial),
 			State: trial.Queued, Results: []trial.Result{}, Created: tx.Now,
 		}
-		t, why, err := tx.inherit(tx.Here.at(t, action.Rung, r.Ladder), action)
-		if err != nil {
-			return nil, err
-		}
+		t = tx.Here.at(t, action.Rung, r.Ladder)
 		tx.Log(journal.Event{Kind: journal.TrialState, Trial: t.ID, State: string(t.State), Reason: action.Reason}, nil)
-		return tx.lease(t, why)
+		return tx.lease(t, "new")
 	case search.Promote:
 		t := tx.trial(action.Trial)
 		t.Promotions++
@@ -188,53 +184,3 @@ func (tx *Transaction) postpone(t trial.Trial) error {
 
 // next is the number of a trial that the search has not started yet.
 const next = allocator.Next
-
-// inherit gives a child of a population what its parent had when it completed
-// the rung below, and ends the trial whose place it takes. Any other new trial
-// is left as it is. why is for the child's first lease.
-func (tx *Transaction) inherit(t trial.Trial, action search.Action) (child trial.Trial, why string, err error) {
-	why = "new"
-	if action.Parent != nil {
-		parent := tx.trial(*action.Parent)
-		t.Parent = &parent.Number
-		t.Checkpoint = checkpointAt(parent, t.Rung-1)
-		t.LastEpoch = t.NextEpoch(tx.Session.Ladder[t.Rung]) - 1
-		t.Inherited = t.LastEpoch
-		why = fmt.Sprintf("continues trial %d", parent.Number)
-		if t.Inherited == 0 {
-			why = fmt.Sprintf("starts from scratch, as trial %d has no checkpoint of rung %d to continue from", parent.Number, t.Rung-1)
-		}
-	}
-	if action.Replaces != nil {
-		// One that failed, or was stopped early, is over already.
-		if loser := tx.trial(*action.Replaces); !loser.State.Terminal() {
-			_, err = tx.state(loser, trial.Pruned, fmt.Sprintf("beaten at rung %d: trial %d takes its place, which continues trial %d", loser.Rung, t.Number, *action.Parent))
-		}
-	}
-	return t, why, err
-}
-
-// checkpointAt is what the trial had when it completed the rung, as another's; nil if it
-// had nothing.
-func checkpointAt(t trial.Trial, rung int) *trial.Checkpoint {
-	for _, result := range t.Results {
-		if result.Rung == rung && result.Checkpoint != nil {
-			kept := *result.Checkpoint
-			kept.Trial = cmp.Or(kept.Trial, t.ID)
-			return &kept
-		}
-	}
-	return nil
-}
-
-// keeps notes in the result what others may continue from. Only a population
-// does: elsewhere a trial's older checkpoints are of no use.
-func (r *State) keeps(t trial.Trial) trial.Trial {
-	if r.Study.Definition.Search.Promotion != budget.Population {
-		return t
-	}
-	results := append([]trial.Result{}, t.Results...)
-	results[len(results)-1].Checkpoint = t.Checkpoint
-	t.Results = results
-	return t
-}

@@ -65,9 +65,6 @@ func (v Value) Integer() (int64, bool) { return int64(v.bits), v.kind == kindInt
 // Text returns the value of a string.
 func (v Value) Text() (string, bool) { return v.text, v.kind == kindString }
 
-// Truth returns the value of a boolean.
-func (v Value) Truth() (bool, bool) { return v.bits == 1, v.kind == kindBool }
-
 // String is the value as a person would write it.
 func (v Value) String() string {
 	switch v.kind {

@@ -101,19 +101,18 @@ func TestRepeatsAreANumberOrAMapping(t *testing.T) {
 func TestTrialsAreBoundedUnlessSomethingElseIs(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]int{
-		"":                              50,
-		"stop: {trials: 7}":             7,
-		"stop: {target_reached: false}": 50,
-		"stop: {seconds: 60}":           0,
-		"budget: {epochs: {min: 1, max: 9}}\nsearch: {promotion: population}": 0,
-		"stop: {seconds: 60, trials: 7}":                                      7,
-		"stop: {seconds: 60, trials: 0}":                                      0,
-		"search: {method: grid}":                                              0,
-		"search: {method: grid}\nstop: {}":                                    0,
-		"search: {method: random}\nstop: {}":                                  50,
-		"stop: {trials: 1e3}":                                                 1000,
-		"search: {method: grid}\nretry: {}":                                   0,
-		"stop: {trials: 3}\nsearch: {seed: 1}":                                3,
+		"":                                     50,
+		"stop: {trials: 7}":                    7,
+		"stop: {target_reached: false}":        50,
+		"stop: {seconds: 60}":                  0,
+		"stop: {seconds: 60, trials: 7}":       7,
+		"stop: {seconds: 60, trials: 0}":       0,
+		"search: {method: grid}":               0,
+		"search: {method: grid}\nstop: {}":     0,
+		"search: {method: random}\nstop: {}":   50,
+		"stop: {trials: 1e3}":                  1000,
+		"search: {method: grid}\nretry: {}":    0,
+		"stop: {trials: 3}\nsearch: {seed: 1}": 3,
 	} {
 		if got := parse(t, sound+"\n"+yaml).Stop.Trials; got != want {
 			t.Errorf("%q: %d trials, want %d", yaml, got, want)

@@ -1,7 +1,6 @@
 package studyfile
 
 import (
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
@@ -63,7 +62,7 @@ func checkRepeats(d *tree.Decoder, search definition.Search, trials int) {
 	if search.Repeats != nil && search.Repeats.Present && len(search.Initial) == 0 {
 		d.Report(problem.Field{Path: "search.repeats", Message: "has present, which needs search.initial: the present settings first"})
 	}
-	if search.Repeats != nil && trials == 0 && !search.Ends() && search.Promotion != budget.Population {
+	if search.Repeats != nil && trials == 0 && !search.Ends() {
 		d.Report(problem.Field{Path: "search.repeats",
 			Message: "needs stop.trials: the best are trained again when all trials are created and done, which never comes without a number of trials"})
 	}

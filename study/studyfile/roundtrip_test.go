@@ -16,7 +16,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/cmaes"
-	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/study/studyfile"
@@ -164,12 +163,8 @@ func definitions() *rapid.Generator[definition.Definition] {
 			Priority:  rapid.IntRange(-1000, 1000).Draw(t, "priority"),
 			Placement: definition.Placement{Energy: rapid.Float64Range(0, 1).Draw(t, "energy")},
 		}
-		switch def.Search.Promotion {
-		case budget.NoPromotion:
+		if def.Search.Promotion == budget.NoPromotion {
 			def.Search.Brackets = 0
-		case budget.Population:
-			def.Search.Brackets, def.Search.Population = 0, rapid.IntRange(promotion.MinPopulation, 40).Draw(t, "population")
-			def.Budget = budget.Settings{Growth: budget.Linear, Epochs: budget.EpochRange{Min: 1, Max: 10}, DataFraction: budget.FractionRange{Min: 1, Max: 1}}.WithDefaults()
 		}
 		if len(def.Command) > 0 && rapid.Bool().Draw(t, "with encryption") {
 			def.Encryption = &definition.Encryption{Recipients: []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"}}
@@ -185,10 +180,10 @@ func definitions() *rapid.Generator[definition.Definition] {
 		if def.Search.Method == "cma-es" || rapid.Bool().Draw(t, "with restarts") {
 			def.Search.Restarts = rapid.SampledFrom([]cmaes.Restarts{cmaes.IPOP, cmaes.BIPOP, cmaes.NoRestarts}).Draw(t, "restarts")
 		}
-		if rule := def.Search.EarlyStopping; def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != stopping.Halving) {
+		if rule := def.Search.EarlyStopping; rapid.Bool().Draw(t, "measured") && (rule == nil || rule.Rule != stopping.Halving) {
 			def.Budget = anyAmounts().Draw(t, "amounts")
 		}
-		if def.Search.Promotion != budget.Population && rapid.Bool().Draw(t, "with repeats") {
+		if rapid.Bool().Draw(t, "with repeats") {
 			def.Search.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 9).Draw(t, "repeated"), Times: rapid.IntRange(2, 9).Draw(t, "times"), Present: len(def.Search.Initial) > 0 && rapid.Bool().Draw(t, "present")}
 		}
 		if rapid.Bool().Draw(t, "with target") {

@@ -7,7 +7,6 @@ import (
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/cmaes"
-	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
 
@@ -15,13 +14,12 @@ import (
 // is the ladder's.
 func readSearch(s tree.Section, eta int, service bool) definition.Search {
 	result := definition.Search{Method: "bohb", Promotion: budget.Asynchronous, Brackets: 1, RandomFraction: 1.0 / 3, Learning: search.LowerRungs, GridPoints: 5}
-	s, ok := s.Part("search", "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "population", "repeats")
+	s, ok := s.Part("search", "method", "promotion", "seed", "random_fraction", "brackets", "learning", "grid_points", "initial", "warm_start", "early_stopping", "restarts", "repeats")
 	if !ok {
 		return result
 	}
 	readMethod(s, &result.Method)
-	readWord(s, "promotion", "asynchronous (go up at once), synchronous (Hyperband's brackets), none (train every trial in full) or population (replace the worst by children of the best)", budget.Promotion.Known, &result.Promotion)
-	readPopulation(s, &result)
+	readWord(s, "promotion", "asynchronous (go up at once), synchronous (Hyperband's brackets) or none (train every trial in full)", budget.Promotion.Known, &result.Promotion)
 	if n, at := s.Get("seed"); n != nil {
 		seed := 1
 		s.WholeOf(at, n, 0, tree.MaxExact, &seed)
@@ -46,7 +44,7 @@ func readSearch(s tree.Section, eta int, service bool) definition.Search {
 		result.Restarts = cmaes.IPOP
 	}
 	readWord(s, "restarts", "ipop (larger and larger populations), bipop (large and small ones in turn) or none (stay)", cmaes.Restarts.Known, &result.Restarts)
-	result.Repeats = readRepeats(s, service && len(result.Initial) > 0 && result.Promotion != budget.Population)
+	result.Repeats = readRepeats(s, service && len(result.Initial) > 0)
 	result.WarmStart = readWarmStart(s)
 	return result
 }
@@ -63,23 +61,6 @@ func readWord[T ~string](s tree.Section, key, wanted string, known func(T) bool,
 		*target = T(n.Raw)
 	}
 }
-
-// readPopulation reads how many trials a population has.
-func readPopulation(s tree.Section, target *definition.Search) {
-	n, at := s.Get("population")
-	if target.Promotion == budget.Population {
-		target.Population = 20
-		s.Whole("population", promotion.MinPopulation, maxPopulation, &target.Population)
-	} else if n != nil {
-		s.Fault(at, n, "belongs to promotion: population; leave it out")
-	}
-	if n, at := s.Get("brackets"); n != nil && n.Raw != "0" && target.Promotion == budget.Population {
-		s.Fault(at, n, "must be left out with promotion: population, as every trial then starts at the first rung")
-	}
-}
-
-// maxPopulation bounds a population: every decision looks at all of it.
-const maxPopulation = 1000
 
 // readStop reads when the study ends, with the defaults filled in.
 func readStop(s tree.Section, def definition.Definition) definition.Stop {
@@ -100,15 +81,15 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	s.Number("co2_g", 0, maxJoules, &result.CO2)
 	s.Flag("target_reached", &result.TargetReached)
 	s.Whole("failures", 0, definition.MaxTrials, &result.Failures)
-	// A grid and a population end by themselves, a time limit ends everything, and every epoch is
+	// A grid ends by itself, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.
-	bounded := def.Search.Ends() || def.Search.Promotion == budget.Population || result.Seconds > 0 || result.DataPasses > 0
+	bounded := def.Search.Ends() || result.Seconds > 0 || result.DataPasses > 0
 	if bounded {
 		result.Trials = 0
 	}
 	s.Whole("trials", 0, definition.MaxTrials, &result.Trials)
 	if n, at := s.Get("trials"); n != nil && n.Kind == tree.Number && result.Trials == 0 && !bounded {
-		s.Fault(at, n, "must be at least 1, unless the search is a grid or a population, or stop.seconds or stop.data_passes bounds the study")
+		s.Fault(at, n, "must be at least 1, unless the search is a grid, or stop.seconds or stop.data_passes bounds the study")
 	}
 	checkRepeats(s.Decoder, def.Search, result.Trials)
 	if n, at := s.Get("target_reached"); result.TargetReached && !slices.ContainsFunc(def.Objectives, func(o definition.Objective) bool { return o.Target != nil }) {

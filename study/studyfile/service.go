@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile/tree"
 )
@@ -161,9 +160,6 @@ func checkService(s tree.Section, def *definition.Definition) {
 	refuse("approximation", "leaves out data, and a service has none: leave it out")
 	if b := def.Budget; b.DataFraction.Min != 1 || b.DataFraction.Max != 1 {
 		refuse("budget", "has a data_fraction, and a service has no data: give epochs, which are windows, or seconds")
-	}
-	if def.Search.Promotion == budget.Population {
-		refuse("search", "has promotion: population, which changes parameters between windows of one trial: take another promotion")
 	}
 	if n, _ := s.Get("parallel"); n == nil {
 		def.Parallel = 1 // two on one machine would measure each other

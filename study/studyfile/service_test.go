@@ -96,7 +96,6 @@ func TestAServiceIsToldItsFaults(t *testing.T) {
 		"data left out":         {"space:", "approximation: {metric_loss: 1}\nspace:", "approximation: leaves out data"},
 		"a share of the data":   {"space:", "budget: {policy: multi}\nspace:", "budget: has a data_fraction"},
 		"no network":            {"space:", "sandbox: strict\nspace:", "service.ready: asks over the network"},
-		"a population":          {"space:", "search: {promotion: population}\nspace:", "search: has promotion: population"},
 	} {
 		if !strings.Contains(served(t), one.from) {
 			t.Fatalf("%s: the study has no %q", name, one.from)

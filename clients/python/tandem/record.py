@@ -95,12 +95,6 @@ class TrialRecord:
         """
         return dict(self.raw.get("cost") or {})
 
-    @property
-    def parent(self) -> Optional[int]:
-        """The trial that this one continues, in a study with ``promotion: population``; else None."""
-        number = self.raw.get("parent")
-        return int(number) if number is not None else None
-
     @staticmethod
     def of(document: Mapping[str, Any]) -> TrialRecord:
         """From the server's answer."""

@@ -65,7 +65,7 @@ func TestModelMovesUpWithTheData(t *testing.T) {
 	for range 150 {
 		at := modelled(g.History)
 		models[at]++
-		s, up := g.promotion.Earned(g.History, promotion.Outlook{Room: true})
+		s, up := g.promotion.Earned(g.History, false)
 		number := s.Trial
 		if up {
 			g.Promote(number)

@@ -40,10 +40,6 @@ type Record struct {
 	Status  Status `json:"status"`
 	// Results has the objectives' values of each completed rung, from Start.
 	Results [][]trial.Float `json:"results,omitempty"`
-	// Parent is the trial it continues, for a child of a population. Replaced
-	// says that a child took its place, so that it goes nowhere any more.
-	Parent   *int `json:"parent,omitempty"`
-	Replaced bool `json:"replaced,omitempty"`
 	// Reports has what it reported on the way, where trials may be stopped.
 	Reports []Observation `json:"reports,omitempty"`
 	// Arrived is the place of the first outcome among those of all trials, from
@@ -89,10 +85,8 @@ type History struct {
 	Arrivals []int  // trials in the order of their first outcomes
 	Rungs    []Rung // by budget, whatever the bracket
 	Started  []int  // trials by their starting rung
-	// Originals are the trials without a parent.
-	Originals int
-	Out       int
-	waiting   []int // trials without any outcome yet, the newest first
+	Out      int
+	waiting  []int // trials without any outcome yet, the newest first
 	// Brackets has the brackets that rank their trials by themselves, in the
 	// order in which they began; those before firstOpen are over.
 	Brackets  []Bracket
@@ -131,7 +125,6 @@ func (h *History) Create(p Proposal, at Slot) int {
 	h.Taken[key] = true
 	h.Started[at.Rung]++
 	h.waiting = slices.Insert(h.waiting, 0, len(h.Trials)-1)
-	h.Originals++
 	h.Out++
 	if at.Bracket > len(h.Brackets) {
 		h.Brackets = append(h.Brackets, Bracket{Start: at.Rung, Rungs: make([]Rung, len(h.Rungs)-at.Rung)})
@@ -263,21 +256,4 @@ func (h *History) Configuration(number int) space.Configuration {
 	// It is the configuration's own JSON, or a snapshot's that was checked.
 	_ = json.Unmarshal(h.Trials[number].Params, &configuration)
 	return configuration
-}
-
-// Replace marks a trial that a child takes the place of: it goes nowhere any more.
-func (h *History) Replace(number int) {
-	t := &h.Trials[number]
-	e := Entry{Trial: number, Failed: true}
-	if t.Status == Measured {
-		e = h.entryOf(number)
-	}
-	t.Replaced = true
-	h.Rungs[t.Rung].Promote(e)
-}
-
-// Adopt notes whose child a new trial is.
-func (h *History) Adopt(number, parent int) {
-	h.Trials[number].Parent = &parent
-	h.Originals--
 }

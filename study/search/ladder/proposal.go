@@ -15,5 +15,4 @@ type Proposal struct {
 type Slot struct {
 	Bracket int // counted from 1; 0 where trials of all brackets share the rungs
 	Rung    int
-	Child   bool // continues another trial
 }

@@ -18,9 +18,6 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 	if !known || t.Start < 0 || t.Rung < t.Start || t.Rung >= len(h.Rungs) || len(t.Results) != completed || len(t.Violations) > completed {
 		return problem.New(problem.Invalid, "the snapshot's trial %d is at a rung that the study's ladder does not have", number)
 	}
-	if t.Parent != nil && (*t.Parent < 0 || *t.Parent >= number) || t.Replaced && (t.Status == Out || t.Rung == len(h.Rungs)-1) {
-		return problem.New(problem.Invalid, "the snapshot's trial %d has a place in a population that cannot be", number)
-	}
 	if t.RetryOf != nil && (*t.RetryOf < 0 || *t.RetryOf >= number) {
 		return problem.New(problem.Invalid, "the snapshot's trial %d tries trial %d again, which is none before it", number, *t.RetryOf)
 	}
@@ -34,10 +31,7 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 	if !t.drawn(len(s.Parameters)) {
 		return problem.New(problem.Invalid, "the snapshot's trial %d was drawn at no point of the study's space", number)
 	}
-	h.Create(Proposal{Configuration: configuration, Origin: t.Origin, Draw: t.Draw, RetryOf: t.RetryOf}, Slot{t.Bracket, t.Start, t.Parent != nil})
-	if t.Parent != nil {
-		h.Adopt(number, *t.Parent)
-	}
+	h.Create(Proposal{Configuration: configuration, Origin: t.Origin, Draw: t.Draw, RetryOf: t.RetryOf}, Slot{t.Bracket, t.Start})
 	for i, values := range t.Results {
 		if len(values) != len(h.Maximize) {
 			return problem.New(problem.Invalid, "the snapshot's trial %d has %d values for %d objectives", number, len(values), len(h.Maximize))
@@ -59,9 +53,6 @@ func (h *History) Replay(s space.Space, number int, t Record) error {
 		h.Fail(number)
 	case stopped:
 		h.Stop(number)
-	}
-	if t.Replaced {
-		h.Replace(number)
 	}
 	return nil
 }

@@ -10,14 +10,13 @@ import (
 // algorithm 2): a request never waits for a rung to fill. Whoever has earned
 // it by now goes up, or else a new trial starts.
 type asynchronous struct {
-	open
 	eta    int
 	shares shares
 }
 
 // Earned looks from the highest rung down for a trial among the best
 // floor(n/eta) of its rung that has not gone up yet.
-func (a asynchronous) Earned(h *ladder.History, _ Outlook) (Step, bool) {
+func (a asynchronous) Earned(h *ladder.History, _ bool) (Step, bool) {
 	for from := len(h.Rungs) - 2; from >= 0; from-- {
 		r := &h.Rungs[from]
 		limit := r.Top(a.eta)
@@ -34,10 +33,10 @@ func (a asynchronous) Start(h *ladder.History) ladder.Slot {
 }
 
 func (a asynchronous) Allows(_ *ladder.History, at ladder.Slot) bool {
-	return at.Bracket == 0 && !at.Child
+	return at.Bracket == 0
 }
 
-func (a asynchronous) Earnable(h *ladder.History, _, _ int) int {
+func (a asynchronous) Earnable(h *ladder.History, _ int) int {
 	count := 0
 	for from := range len(h.Rungs) - 1 {
 		count += h.Rungs[from].Promotable(h.Rungs[from].Top(a.eta))

@@ -15,7 +15,6 @@ import (
 // There is no barrier between brackets: who finds nothing to do in the older
 // ones starts trials of the next.
 type synchronous struct {
-	open
 	eta   int
 	sizes []int // Hyperband's n_s, by starting rung
 }
@@ -36,11 +35,11 @@ func newSynchronous(rungs, eta, limit int) synchronous {
 const maxBracket = 1 << 30
 
 // Earned serves the oldest bracket first.
-func (s synchronous) Earned(h *ladder.History, o Outlook) (Step, bool) {
+func (s synchronous) Earned(h *ladder.History, last bool) (Step, bool) {
 	for i := h.FirstOpen; i < len(h.Brackets); i++ {
 		b := &h.Brackets[i]
 		complete := i < len(h.Brackets)-1 || s.isFull(b)
-		if b.Over || !complete && !o.Last {
+		if b.Over || !complete && !last {
 			continue
 		}
 		from, place := b.Next(s.eta)
@@ -77,7 +76,7 @@ func (s synchronous) Allows(h *ladder.History, at ladder.Slot) bool {
 	return at == ladder.Slot{Bracket: n + 1, Rung: n % len(s.sizes)} || n > 0 && at == ladder.Slot{Bracket: n, Rung: h.Brackets[n-1].Start}
 }
 
-func (s synchronous) Earnable(h *ladder.History, fresh, _ int) int {
+func (s synchronous) Earnable(h *ladder.History, fresh int) int {
 	count := 0
 	for i := h.FirstOpen; i < len(h.Brackets); i++ {
 		b := &h.Brackets[i]

@@ -30,8 +30,6 @@ const (
 	OriginPrior = "prior"
 	// It is, or lies around, what a user expects to be good.
 	OriginExpected = "expected"
-	// It continues another trial of the population.
-	OriginPopulation = "population"
 	// The configuration of another trial, trained again.
 	OriginRepeat = "repeat"
 )

@@ -80,7 +80,7 @@ func (g *game) standing() {
 		if number < len(g.referee.trials)+len(g.referee.repeats) {
 			t := g.referee.at(number)
 			expects = t.state == out
-			rests = t.state == measured && !t.replaced && number < len(g.referee.trials)
+			rests = t.state == measured && number < len(g.referee.trials)
 		}
 		if method.Expects(number) != expects || method.Rests(number) != rests {
 			g.Fatalf("of trial %d it expects an outcome: %t, and it rests: %t; want %t and %t", number, method.Expects(number), method.Rests(number), expects, rests)

@@ -21,13 +21,11 @@ const (
 
 // watched is a trial as the referee sees it.
 type watched struct {
-	bracket int // 0 unless promotion is synchronous; see book
-	// replaced says that a child took its place; child that it is one.
-	replaced, child bool
-	configuration   space.Configuration
-	rung            int
-	state           state
-	outcomes        map[int]outcome // by rung
+	bracket       int // 0 unless promotion is synchronous; see book
+	configuration space.Configuration
+	rung          int
+	state         state
+	outcomes      map[int]outcome // by rung
 	// reports holds what it reported on the way, by rung and epoch.
 	reports map[moment]float64
 }
@@ -164,10 +162,6 @@ func (r *referee) create(a search.Action) {
 	if a.Origin == "" {
 		r.Fatal("created without an origin")
 	}
-	if a.Parent != nil || a.Replaces != nil {
-		r.replace(a)
-		return
-	}
 	r.dequeue(a)
 	r.nothingEarned(a)
 	r.trials = append(r.trials, watched{configuration: a.Configuration, bracket: r.bracketOf(a), rung: a.Rung, outcomes: map[int]outcome{}, reports: map[moment]float64{}})
@@ -212,7 +206,7 @@ func (r *referee) exhaust(a search.Action) {
 	if len(r.queue) > 0 {
 		r.Fatalf("%s though %v is enqueued", a.Kind, r.queue[0])
 	}
-	bounded := r.settings.MaxTrials > 0 && len(r.trials) >= r.settings.MaxTrials || r.populated()
+	bounded := r.settings.MaxTrials > 0 && len(r.trials) >= r.settings.MaxTrials
 	if !bounded && !r.ends {
 		r.Fatalf("%s though %d of %d trials are created", a.Kind, len(r.trials), r.settings.MaxTrials)
 	}
@@ -232,11 +226,6 @@ func (r *referee) promote(a search.Action) {
 	}
 	if t.state != measured || t.outcomes[t.rung].lost {
 		r.Fatalf("promoted trial %d, which has no result at rung %d", a.Trial, t.rung)
-	}
-	if r.settings.Promotion == budget.Population {
-		r.goesOn(a)
-		t.rung, t.state = a.Rung, out
-		return
 	}
 	better, _, n := r.rank(a.Trial, t.rung)
 	if better >= r.quota(t.bracket, t.rung, n) || !r.complete(t.bracket, t.rung, true) {
@@ -275,7 +264,7 @@ func (r *referee) rank(number, rung int) (better, notWorse, n int) {
 func (r *referee) candidates(rung int) []int {
 	var numbers []int
 	for number, t := range r.trials {
-		if t.state == measured && t.rung == rung && !t.replaced && !t.outcomes[rung].lost {
+		if t.state == measured && t.rung == rung && !t.outcomes[rung].lost {
 			numbers = append(numbers, number)
 		}
 	}
@@ -312,10 +301,6 @@ func (r *referee) final(a search.Action) {
 // nothingEarned checks that no trial was passed over which has surely earned
 // its promotion.
 func (r *referee) nothingEarned(a search.Action) {
-	if r.settings.Promotion == budget.Population {
-		r.nobodyLeft(a)
-		return
-	}
 	for rung := range r.top() {
 		for _, number := range r.candidates(rung) {
 			bracket := r.trials[number].bracket

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
-	"github.com/tandem-tune/tandem/study/search/promotion"
 	"github.com/tandem-tune/tandem/study/search/stopping"
 	"github.com/tandem-tune/tandem/study/space"
 )
@@ -34,17 +33,11 @@ func anySettings(t *rapid.T, made Subject, by budget.Promotion) search.Settings 
 		Maximize:       rapid.SliceOfN(rapid.Bool(), 1, objectives).Draw(t, "maximize"),
 		Promotion:      by,
 	}
-	if times := rapid.IntRange(1, 3).Draw(t, "times"); times > 1 && by != budget.Population {
+	if times := rapid.IntRange(1, 3).Draw(t, "times"); times > 1 {
 		settings.Repeats = &search.Repeats{Trials: rapid.IntRange(1, 4).Draw(t, "repeated"), Times: times}
 	}
-	switch by {
-	case budget.NoPromotion:
+	if by == budget.NoPromotion {
 		settings.Brackets = 0
-	case budget.Population:
-		settings.Brackets = 0
-		settings.Rungs = Ladder(rapid.IntRange(2, 5).Draw(t, "rungs of the population"), 2)
-		settings.Space = rapid.SampledFrom(changeable()).Draw(t, "space of the population")
-		settings.Population = rapid.IntRange(promotion.MinPopulation, 12).Draw(t, "population")
 	}
 	if len(settings.Maximize) == 1 {
 		settings.EarlyStopping = anyStopping(t, settings)
@@ -85,28 +78,6 @@ func anyStopping(t *rapid.T, settings search.Settings) *stopping.EarlyStopping {
 		rule.EveryEpochs = rapid.IntRange(1, 2).Draw(t, "every")
 	}
 	return &rule
-}
-
-// changeable are spaces of which a training can change something: those above
-// that can, and one in which what it changes decides on what exists.
-func changeable() []space.Space {
-	sgd, adam := space.String("sgd"), space.String("adam")
-	when := func(name string, value space.Value) []space.Condition {
-		return []space.Condition{{Parameter: name, In: []space.Value{value}}}
-	}
-	mixed := space.Space{
-		Parameters: []space.Parameter{
-			{Name: "optimizer", Kind: space.Training, Type: space.CategoricalType, Values: []space.Value{sgd, adam}},
-			{Name: "pruned", Kind: space.Training, Type: space.CategoricalType, Values: []space.Value{space.Bool(false), space.Bool(true)}},
-			{Name: "rate", Kind: space.Training, Type: space.FloatType, Low: 1e-4, High: 1, Log: true},
-			{Name: "momentum", Kind: space.Training, Type: space.FloatType, Low: 0, High: 0.9, Step: 0.1, When: when("optimizer", sgd)},
-			{Name: "threads", Kind: space.System, Type: space.OrdinalType, Values: []space.Value{space.Int(1), space.Int(2), space.Int(4)}},
-			{Name: "share", Kind: space.Model, Type: space.IntType, Low: 1, High: 50, When: when("pruned", space.Bool(true))},
-			{Name: "width", Kind: space.Model, Type: space.FloatType, Low: 0.1, High: 0.3},
-		},
-		Forbidden: []space.Forbidden{{{Parameter: "optimizer", In: []space.Value{adam}}, {Parameter: "threads", In: []space.Value{space.Int(4)}}}},
-	}
-	return append(spaces()[:2], mixed)
 }
 
 // Ladder returns rungs of 1, factor, factor², ... epochs on all of the data.

@@ -58,7 +58,7 @@ const places = [
   ["budget", ["budget", "data_fraction", "max"], { label: "Data, at most", from: number, placeholder: "1", narrow: true, either: "data_fraction" }],
   ["budget", ["budget", "eta"], { label: "One in … goes up", from: number, placeholder: "3", narrow: true }],
   ["search", ["search", "method"], { label: "Method", kind: "choice", options: choice("bohb", "tpe", "cma-es", "gp", "random", "sobol", "grid"), narrow: true }],
-  ["search", ["search", "promotion"], { label: "Promotion", kind: "choice", options: choice("asynchronous", "synchronous", "none", "population"), narrow: true }],
+  ["search", ["search", "promotion"], { label: "Promotion", kind: "choice", options: choice("asynchronous", "synchronous", "none"), narrow: true }],
   ["search", ["search", "early_stopping"], { label: "Early stopping", kind: "choice", options: choice("none", "median", "percentile", "halving"), narrow: true, rule: "rule" }],
   ["search", ["search", "seed"], { label: "Seed", from: number, placeholder: "drawn", narrow: true }],
   ["stop", ["stop", "trials"], { label: "Trials", from: number, narrow: true }],

@@ -69,12 +69,6 @@ function drawResults(study, trial) {
   byId("results").tBodies[0].replaceChildren(...(rows.length > 0 ? rows : [none]));
 }
 
-/** The trial that a child of a population continues, and from where. */
-function parentOf(trial) {
-  const link = make("a", { href: path(`/trials/${trial.parent}`) }, `trial ${trial.parent}`);
-  return make("span", {}, link, trial.inherited ? ` from epoch ${trial.inherited}` : " without a checkpoint");
-}
-
 /** Where its lease went, of several types of machine; the title has the whole reason. */
 function placed({ machine, options, why }) {
   const { score, epoch } = options.find((one) => one.machine === machine);
@@ -88,8 +82,7 @@ function drawFacts(study, { trial, gpu_expected: expected }, guest) {
     ...(trial.repeat_of !== undefined ? [["Repeats", make("a", { href: path(`/trials/${trial.repeat_of}`) }, `trial ${trial.repeat_of}`)]] : []),
     ...(trial.retry_of !== undefined ? [["Retries", make("a", { href: path(`/trials/${trial.retry_of}`) }, `trial ${trial.retry_of}`)]] : []),
     ...(trial.repeated ? [["Mean", make("span", { title: `trials ${trial.repeated.trials.join(", ")}; ± is the standard error` }, `${trial.repeated.mean.map((value, index) => measured(value) + margin(trial.repeated, index)).join(" · ")}, of ${count(trial.repeated.results)} trainings`)]] : []),
-    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", enqueued: "a user", prior: "results of elsewhere", expected: "what is expected", repeat: "another trial, trained again", population: "a trial of the population" }[trial.origin] ?? (trial.origin || nothing)],
-    ...(trial.parent === undefined ? [] : [["Continues", parentOf(trial)]]),
+    ["Came from", { model: "the model", random: "a random draw", grid: "the grid", sobol: "the Sobol sequence", groups: "the methods of its groups", enqueued: "a user", prior: "results of elsewhere", expected: "what is expected", repeat: "another trial, trained again" }[trial.origin] ?? (trial.origin || nothing)],
     ...(trial.inference?.device ? [["Inference", make("span", { title: `${trial.inference.device}: ${trial.inference.method}` }, `${latency(trial.inference.latency_seconds)} on ${trial.inference.device}`, trial.inference.method === "measured" ? null : make("span", { class: "tag" }, "estimate"))]] : []),
     ...(trial.deflation ? [["Left out", make("span", { title: trial.deflation.why }, `${share(trial.deflation.drop)} of the rung’s data`, trial.deflation.loss !== undefined ? ` for about ${measured(trial.deflation.loss)} of the objective ` : null, trial.deflation.loss !== undefined ? make("span", { class: "tag" }, "estimate") : null)]] : []),
     ["Worker", trial.worker ? make("span", { title: trial.worker }, workers.get(trial.worker) ?? trial.worker) : nothing],
