@@ -102,6 +102,7 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	h.report(lease, 3, 0.3)
 	p.visit("/studies/deployed")
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
+	p.seeText("#setup", "raspberry-pi-4, this-machine; samples_per_second, latency_ms <= 0.0001")
 	p.seeText(`#deploy-table [data-device="this-machine"]`, "It drifted: it took 15 µs until")
 	tryEstimatedObjective(s, p)
 	large := h.lease("deployed") // a page of a trial that does not exist yet stays empty

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -45,7 +46,13 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := s.studies.AskBoard(t.Context(), emu.BoardAsk{Board: "cam", Device: "board/camera-2", Site: emu.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10}}); err != nil {
+		t.Fatal(err)
+	}
 	p := s.enter(browser, "/workers")
+	p.seeText("#boards-note", "Boards that measure models: cam (board/camera-2) waits for models, 0 measured since the server started.")
+	p.get(`(Date.now = () => 4e12, 0)`)
+	p.seeText("#boards-note", "cam (board/camera-2) has not asked since ")
 	column := func(at string) string {
 		return `[...document.querySelectorAll("#workers tbody tr")].map(row => row.cells[0].firstChild.textContent + ": " + row.cells[` + at + `].innerText.split("\n").join(", "))`
 	}

@@ -3,11 +3,12 @@
 import { get, referenceOf, studyPath } from "./api.js";
 import { drawBackends } from "./backend-card.js";
 import { fillLegend, palette } from "./chart.js";
+import { boardWords } from "./board-words.js";
 import { DeployCard, between, energyTag, estimated, latency, loadLines, runWith, runs, sampleEnergy, under } from "./deploy.js";
 import { byId, make, setText, show, showError } from "./dom.js";
 import { offerDownloads } from "./download.js";
 import { EdgeChart } from "./edge-chart.js";
-import { bytes, count, measured, moment, nothing, number } from "./format.js";
+import { bytes, count, measured, nothing, number } from "./format.js";
 import { offerFrame } from "./frame.js";
 import { linkState, reloadWhenBack, repeat, showGone, tell } from "./live.js";
 import { Address, fillSelect } from "./picker.js";
@@ -209,13 +210,6 @@ async function lookForBoards() {
     if (error.status !== 403) throw error;
     boards = null;
   }
-}
-
-/** What one board is at, in words. */
-function boardWords(one) {
-  const silent = Date.now() - Date.parse(one.seen) > 60_000; // a question is open for 20 s
-  const doing = silent && !one.measuring ? `is silent since ${moment(one.seen)}` : one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
-  return `${one.name} (${one.device}) ${doing}, ${count(one.measured)} measured since the server started`;
 }
 
 function drawBoards() {

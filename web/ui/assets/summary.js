@@ -163,6 +163,7 @@ export function drawSetup(study) {
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),
+    ...(set.inference ? [["Inference", inferenceOf(set.inference)]] : []),
     ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
     ...(study.sources ?? []).map(({ source, verdict, agreement, outcomes }) => ["Known before", `${source}, ${verdict}${outcomes > 0 ? ` (rank correlation ${agreement.toFixed(2)} with ${count(outcomes)} own results)` : ""}`]),
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
@@ -174,6 +175,13 @@ export function drawSetup(study) {
     ["Id", make("code", {}, study.id)],
     [`Space`, make("ul", { class: "space" }, ...set.space.parameters.map((one) => make("li", {}, make("code", {}, one.name), ` ${domain(one)}`)))],
   ]);
+}
+
+// Where models will run, under which load, in which precisions, and what is best there.
+function inferenceOf({ devices, scenario, precision, objective }) {
+  const { server, "multi-stream": requests } = scenario ?? {};
+  const load = server ? `${measured(server.rate)} requests/s with a p99 of at most ${measured(server.p99_ms)} ms` : requests && `requests of ${count(requests.streams)} samples`;
+  return [devices.map((one) => one.name ?? one).join(", "), load, precision?.join(", "), [objective.metric, ...(objective.constraints ?? [])].join(", ")].filter(Boolean).join("; ");
 }
 
 // The constants of the system, and what is tuned while trials train.

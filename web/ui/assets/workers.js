@@ -1,6 +1,7 @@
 // The workers that ask this server for trials. The one whose panel is open stands
 // in the address.
 import { change, get, identity, studyPath } from "./api.js";
+import { boardWords } from "./board-words.js";
 import { confirm } from "./confirm.js";
 import { badge, byId, fillFacts, make, setText, show, showError } from "./dom.js";
 import { ago, bytes, count, measured, nothing, parameter, several, sentence, share } from "./format.js";
@@ -167,6 +168,7 @@ function drawPanel() {
 }
 
 async function refresh() {
+  const boards = get("/boards").then((found) => found.boards ?? [], () => []); // not everybody may see them
   const [found, { studies }] = await Promise.all([get("/workers"), get("/studies")]);
   workers = (found.workers ?? []).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }) || a.id.localeCompare(b.id));
   names = new Map((studies ?? []).map((study) => [study.id, study.name]));
@@ -189,6 +191,11 @@ async function refresh() {
     if (body.rows[index] !== row) body.insertBefore(row, body.rows[index] ?? null);
   });
   drawPanel();
+  drawBoards(await boards);
+}
+
+function drawBoards(list) {
+  setText(byId("boards-note"), list.length > 0 ? `Boards that measure models: ${list.map(boardWords).join("; ")}.` : "");
 }
 
 /** What all machines draw together; several workers of a host tell the same. */
