@@ -69,5 +69,10 @@ def lacking(objectives: Iterable[str], values: Mapping[str, float]) -> str:
     """What to say early of a report without an objective, which only a budget's last one must have; empty: nothing."""
     for name in objectives:
         if name not in values:
-            return f"the objective {name!r} is not among the metrics{did_you_mean(name, values)}"
+            hint = (
+                " (the server knows it if the study file has inference, docs/edge.md)"
+                if name.startswith("edge.")
+                else ""
+            )
+            return f"the objective {name!r} is not among the metrics{did_you_mean(name, values)}{hint}"
     return ""

@@ -16,6 +16,7 @@ import pytest
 from conftest import StartAgent
 
 import tandem
+from tandem.metrics import lacking
 
 
 def test_a_trial_says_what_to_train(start_agent: StartAgent) -> None:
@@ -76,6 +77,11 @@ def test_a_misspelt_metric_is_told_at_the_first_report(
     assert "epoch 1 was reported, but the objective 'accuracy' is not among the metrics" in told
     assert "did you mean 'acuracy'?" in told
     assert "The last epoch of the budget, 3, must have it" in told
+
+
+def test_a_number_of_a_deployment_needs_the_section() -> None:
+    assert "the server knows it if the study file has inference" in lacking(["edge.latency_ms"], {"accuracy": 0.5})
+    assert "inference" not in lacking(["loss"], {"accuracy": 0.5})
 
 
 def test_optunas_report_says_how_it_is_written_here(start_agent: StartAgent) -> None:
