@@ -122,7 +122,7 @@ func readMetric(d *tree.Decoder, at string, n *tree.Node, target *definition.Inf
 	}
 	metric, found := names[written]
 	if !found {
-		d.Fault(at, n, "must be latency_seconds, samples_per_second or joules_per_sample")
+		d.Fault(at, n, "must be latency, throughput or energy (latency_seconds, samples_per_second or joules_per_sample)")
 		return
 	}
 	target.Metric = metric

@@ -175,7 +175,7 @@ func boardsCommand() *cobra.Command {
 
 func printBoards(out io.Writer, answer emu.Boards) error {
 	heading := []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "SEEN", "MEASURED", "NOW"}
-	return term.Rows(out, answer.Boards, "No board asked in the last day: run \"tandem edge agent\" on one.", heading, func(one emu.Board) []string {
+	return term.Rows(out, answer.Boards, "No board asked in the last day, or since the server started: run \"tandem edge agent\" on one.", heading, func(one emu.Board) []string {
 		doing := "waits"
 		switch {
 		case one.Measuring != "":

@@ -47,6 +47,9 @@ func Leaderboard(out io.Writer, def definition.Definition, page protocol.TrialPa
 	if len(def.Constraints) > 0 {
 		heading = append(heading, "VIOLATION")
 	}
+	if def.Inference != nil {
+		heading = append(heading, "LATENCY")
+	}
 	heading = append(heading, "STATE", "RUNG", "EPOCHS", "TIME")
 	for _, name := range parameters {
 		heading = append(heading, format.Plain(name))
@@ -89,6 +92,9 @@ func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameter
 	if len(def.Constraints) > 0 {
 		row = append(row, shownViolation(t.Results))
 	}
+	if def.Inference != nil {
+		row = append(row, shownLatency(t.Inference))
+	}
 	state := string(t.State)
 	if t.RepeatOf != nil {
 		state += fmt.Sprintf(" (repeats trial %d)", *t.RepeatOf)
@@ -114,6 +120,17 @@ func namesOf(objective definition.Objective) []string {
 		return nil
 	}
 	return formula.Names()
+}
+
+// shownLatency is what a batch takes on the study's first device.
+func shownLatency(of *trial.InferenceCost) string {
+	switch {
+	case of == nil || !(of.LatencySeconds > 0):
+		return "-"
+	case of.Method != trial.Measured:
+		return Span(float64(of.LatencySeconds)) + " (estimate)"
+	}
+	return Span(float64(of.LatencySeconds))
 }
 
 // shownViolation is by how much the newest result misses the constraints.

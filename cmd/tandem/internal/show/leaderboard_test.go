@@ -24,13 +24,13 @@ budget: {epochs: 3}
 	}
 	one := protocol.RankedTrial{Rank: 1, Trial: trial.Trial{
 		Results: []trial.Result{{Values: []trial.Float{0.75, 12}}}, Last: map[string]trial.Float{"accuracy": 0.75},
-		Inference: &trial.InferenceCost{Device: "raspberry-pi-4", Method: "estimate: from what the device is made of"},
+		Inference: &trial.InferenceCost{Device: "raspberry-pi-4", LatencySeconds: 0.013, Method: "estimate: from what the device is made of"},
 	}}
-	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "0.75") || !slices.Contains(row, "12 (estimate)") {
+	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "0.75") || !slices.Contains(row, "12 (estimate)") || !slices.Contains(row, "13 ms (estimate)") {
 		t.Errorf("%q", row)
 	}
 	one.Inference.Method = trial.Measured
-	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "12") {
+	if row := leaderboardRow(one, def, nil); !slices.Contains(row, "12") || !slices.Contains(row, "13 ms") {
 		t.Errorf("measured: %q", row)
 	}
 }

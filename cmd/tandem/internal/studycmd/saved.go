@@ -76,7 +76,7 @@ func (s savedDeployment) choose(devices []deployment.Deployment) (deployment.Dep
 // readme says what the folder is, and how far its numbers can be trusted.
 func readme(of trialName, detail protocol.TrialDetail, chosen deployment.Deployment, model bool) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# %s: trial %d of study %s\n\n", format.Plain(chosen.Title), of.number, format.Plain(of.study))
+	fmt.Fprintf(&text, "# %s (%s): trial %d of study %s\n\n", format.Plain(chosen.Device), format.Plain(chosen.Title), of.number, format.Plain(of.study))
 	if count := len(detail.Reports); count > 0 {
 		last := detail.Reports[count-1]
 		fmt.Fprintf(&text, "After epoch %d:", last.Epoch)
