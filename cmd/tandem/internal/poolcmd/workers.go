@@ -22,28 +22,21 @@ import (
 // WorkersCommand is "tandem workers".
 func WorkersCommand() *cobra.Command {
 	var flags term.Flags
-	var probes bool
 	command := &cobra.Command{
-		Use:   "workers",
-		Short: "List the workers of a server, what holds their commands, and what they refuse",
-		Example: `  tandem workers
-  tandem workers --probes`,
-		Args: term.Arguments(0, "no arguments"),
+		Use:     "workers",
+		Short:   "List the workers of a server, what holds their commands, and what they refuse",
+		Example: `  tandem workers`,
+		Args:    term.Arguments(0, "no arguments"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			printer := printWorkers
-			if probes {
-				printer = printProbes
-			}
 			workers, err := client.Workers(ctx)
 			if err != nil {
 				return err
 			}
-			return term.PrintAnswer(out, flags.JSON, workers, printer)
+			return term.PrintAnswer(out, flags.JSON, workers, printWorkers)
 		}),
 	}
 	term.AddConnectionFlags(command, &flags.Server)
 	command.Flags().BoolVar(&flags.JSON, "json", false, "print JSON for scripts")
-	command.Flags().BoolVar(&probes, "probes", false, "print what the probing tasks took on their machines (docs/probing.md)")
 	return command
 }
 
@@ -121,38 +114,6 @@ func shownCores(machine protocol.Machine) string {
 		return fmt.Sprintf("%d (%.3g of time)", machine.Cores, machine.CPUQuota)
 	}
 	return strconv.Itoa(machine.Cores)
-}
-
-// printProbes prints what the probing tasks took, worker by worker.
-func printProbes(out io.Writer, workers []protocol.Worker) error {
-	var rows [][]string
-	var without []string
-	for _, worker := range workers {
-		if len(worker.Probes) == 0 {
-			without = append(without, format.Plain(worker.Name))
-		}
-		for _, one := range worker.Probes {
-			setting := one.Setting
-			if setting == "" {
-				setting = "as it is"
-			}
-			rows = append(rows, []string{
-				format.Plain(worker.Name), format.Plain(one.Workload), format.Plain(setting), fmt.Sprintf("%.3g", one.Seconds), fmt.Sprintf("%.3g", one.Joules), format.Plain(one.Method),
-			})
-		}
-	}
-	if len(rows) > 0 {
-		if err := term.Table(out, []string{"WORKER", "TASK", "SETTING", "SECONDS", "JOULES", "JOULES ARE"}, rows); err != nil {
-			return err
-		}
-	}
-	if len(without) > 0 {
-		fmt.Fprintf(out, "\nNo probing task has run on %s (tandem worker --probe once).\n", strings.Join(without, ", "))
-	}
-	if len(workers) == 0 {
-		return printWorkers(out, workers)
-	}
-	return nil
 }
 
 // shownSandbox says what holds a worker's commands.
