@@ -63,6 +63,22 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// An estimate is said to be better only than something that was chosen.
+func TestWordsOfWhatIsLikely(t *testing.T) {
+	doubtful := placed("b", 1, 0.1, 1, false)
+	doubtful.Deployment.Doubtful = []string{"latency_ms <= 150"}
+	doubtful = backend.Judge(doubtful.Backend, *doubtful.Deployment, nil)
+	for says, options := range map[string][]backend.BackendOption{
+		"b is estimated to be better: ":                                     {placed("a", 2, 0.1, 1, true), placed("b", 1, 0.1, 1, false)},
+		"b is estimated to keep them: ":                                     {placed("b", 1, 0.1, 1, false)},
+		"b is estimated to keep them, but not at the bad end of its band: ": {doubtful},
+	} {
+		if got := backend.Choose(options, backend.Priority{"cost": 1}); got.Likely != "b" || !strings.Contains(got.Why, says) {
+			t.Errorf("%q is not in %q", says, got.Why)
+		}
+	}
+}
+
 // Whatever the options are: what is chosen was measured, keeps the bounds, and no other such
 // is better.
 func TestWhatIsChosenWasMeasured(t *testing.T) {

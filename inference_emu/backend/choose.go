@@ -64,9 +64,10 @@ type BackendChoice struct {
 	Architecture string `json:"architecture"`
 	Priority     string `json:"priority" doc:"the weights by which it was chosen"`
 	// Chosen is the best that was measured to keep to the bounds, Likely one that is estimated
-	// to be better than that; empty if there is none.
+	// to be better than that, or where there is no such the best by estimates; empty if there
+	// is none.
 	Chosen string `json:"chosen,omitempty" doc:"the best backend that was measured to keep to the bounds; absent: none was"`
-	Likely string `json:"likely,omitempty" doc:"a backend that is estimated to be better; an estimate promises nothing"`
+	Likely string `json:"likely,omitempty" doc:"a backend that is estimated to be better than the chosen one or, where none is, to be the best of those that may keep the bounds; an estimate promises nothing"`
 	// Why is the reason, for people.
 	Why     string          `json:"why"`
 	Options []BackendOption `json:"options"`
@@ -210,9 +211,9 @@ func (c BackendChoice) reason() string {
 		if o.Backend.Name == c.Chosen && strings.Contains(c.Priority, ByEnergy) && o.Deployment.EnergyEstimated() {
 			says = append(says, "Its joules are an estimate: no meter measured them.")
 		}
-	}
-	if c.Likely != "" {
-		says = append(says, fmt.Sprintf("%s is estimated to be better: that promises nothing until it is measured.", c.Likely))
+		if o.Backend.Name == c.Likely {
+			says = append(says, fmt.Sprintf("%s is estimated to %s: that promises nothing until it is measured.", c.Likely, c.hope(o)))
+		}
 	}
 	var asked, away []string
 	for _, o := range c.Options {
@@ -229,4 +230,15 @@ func (c BackendChoice) reason() string {
 		says = append(says, "Nobody measures "+strings.Join(away, ", ")+": run \"tandem edge agent\" on the device.")
 	}
 	return strings.Join(says, " ")
+}
+
+// hope is what the likely option is estimated to do.
+func (c BackendChoice) hope(likely BackendOption) string {
+	switch {
+	case c.Chosen != "":
+		return "be better"
+	case likely.State == Doubtful:
+		return "keep them, but not at the bad end of its band"
+	}
+	return "keep them"
 }

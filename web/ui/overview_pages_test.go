@@ -134,7 +134,8 @@ func tryEdge(t *testing.T, s *stage, browser context.Context) {
 	p.do(chromedp.Reload())
 	p.seeText("#backends-title", "trial 1")
 	p.seeText("#backend-table", "estimate")
-	p.seeText("#backends-note", "No backend was measured to keep the bounds. rack is estimated to be better")
+	p.seeText("#backends-note", "No backend was measured to keep the bounds. rack is estimated to keep them: that promises nothing")
+	p.see(`document.querySelector("#backend-table tbody th .tag").textContent`, "likely")
 	p.accessible("the card of backends", wholeRules)
 
 	// Keys go from point to point; the choice is in the address.

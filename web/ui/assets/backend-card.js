@@ -8,7 +8,7 @@ const states = { keeps: "keeps the bounds", doubtful: "may miss the bounds", mis
 
 function verdict(answer, { backend: { name }, state }) {
   if (name === answer.chosen) return make("span", { class: "tag good" }, "chosen");
-  if (name === answer.likely) return make("span", { class: "tag" }, "likely");
+  if (name === answer.likely) return make("span", { class: "tag" }, answer.chosen ? "likely better" : state === "keeps" ? "likely" : states[state]);
   return under(states[state]);
 }
 

@@ -170,10 +170,12 @@ func printChoice(out io.Writer, answer backend.BackendChoice) error {
 
 // verdict is what a backend is, in a word or two.
 func verdict(answer backend.BackendChoice, o backend.BackendOption) string {
-	switch o.Backend.Name {
-	case answer.Chosen:
+	switch {
+	case o.Backend.Name == answer.Chosen:
 		return "chosen"
-	case answer.Likely:
+	case o.Backend.Name == answer.Likely && answer.Chosen != "":
+		return "likely better"
+	case o.Backend.Name == answer.Likely && o.State == backend.Keeps:
 		return "likely"
 	}
 	text := string(o.State) + map[backend.State]string{backend.Keeps: " the bounds", backend.Misses: " the bounds"}[o.State]
