@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,55 @@ func TestBackendsAreChecked(t *testing.T) {
 			if _, err := w.service.ChooseBackend(w.ctx, "edge", nil, bad); len(faultsOf(err)) != 1 {
 				t.Errorf("%s: %v", bad, err)
 			}
+		}
+	})(t)
+}
+
+// However many studies there are, boards are asked for the models of the newest alone. A
+// new backend is seen at once, a new recommendation within ten seconds.
+func TestBackendsAreJudgedOfTheNewestStudies(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b, ask := w.box(false), askFor("c", "board/good")
+		for i := range 5 {
+			name := fmt.Sprintf("study-%d", i)
+			w.create("name: example", "name: "+name+"\ninference: {devices: [raspberry-pi-4], batch_size: {low: 1, high: 4}}")
+			trainedOf(t, w, b, name, int64(i)+1, func() {})
+			time.Sleep(time.Second)
+		}
+		if orders := drain(t, w, ask, 0.001); orders != 0 {
+			t.Fatalf("%d orders without a backend", orders)
+		}
+		for i := range 64 { // the most there may be: two studies are judged
+			if _, err := w.service.SetBackend(w.ctx, fmt.Sprintf("good-%d", i), backend.BackendOffer{Device: "board/good", PricePerHour: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys := map[string]bool{}
+		for {
+			reply, err := w.service.AskBoard(w.ctx, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reply.Order == nil {
+				break
+			}
+			keys[reply.Order.Key] = true
+			if _, err := w.service.ReportBoard(w.ctx, measured(ask, reply.Order, 0.001)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(keys) != 2 || !keys["architecture-4"] || !keys["architecture-5"] {
+			t.Errorf("asked for %v, want the models of the two newest studies", keys)
+		}
+		w.create("name: example", "name: edge\ninference: {devices: [raspberry-pi-4], batch_size: {low: 1, high: 4}}")
+		told := trainedOf(t, w, b, "edge", 9, func() {
+			if orders := drain(t, w, ask, 0.001); orders != 0 {
+				t.Errorf("%d orders for a trial that was not measured", orders)
+			}
+		})
+		time.Sleep(10 * time.Second)
+		if reply, err := w.service.AskBoard(w.ctx, ask); err != nil || reply.Order == nil || reply.Order.Key != told {
+			t.Errorf("ten seconds after its first result: %+v, %v", reply.Order, err)
 		}
 	})(t)
 }

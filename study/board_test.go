@@ -35,7 +35,14 @@ func measured(ask emu.BoardAsk, order *emu.BoardOrder, sample float64) emu.Board
 // trained is a trial that ended with a model that has so many channels.
 func trained(t *testing.T, w *world, b *box, channels int64) {
 	t.Helper()
-	reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
+	trainedOf(t, w, b, "edge", channels, func() {})
+}
+
+// trainedOf is one of such a study, that did something between its model and its result. It
+// returns the model's key.
+func trainedOf(t testing.TB, w *world, b *box, study string, channels int64, then func()) string {
+	t.Helper()
+	reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: study})
 	if err != nil || reply.Lease == nil {
 		t.Fatal(reply, err)
 	}
@@ -44,12 +51,14 @@ func trained(t *testing.T, w *world, b *box, channels int64) {
 	if _, err := w.service.Architecture(w.ctx, reply.Lease.Trial, report); err != nil {
 		t.Fatal(err)
 	}
+	then()
 	if _, err := w.service.Report(w.ctx, reply.Lease.Trial, protocol.Report{LeaseEpoch: reply.Lease.LeaseEpoch, Epoch: 1, Seconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.finish(reply.Lease, protocol.BudgetReached); err != nil {
 		t.Fatal(err)
 	}
+	return report.Key
 }
 
 // faultsOf are the faults that an error names.

@@ -253,7 +253,7 @@ func byDefault(scenario func(*durability)) func(*durability) {
 	}
 }
 
-func compare(t *testing.T, what string, want, got []string) {
+func compare(t testing.TB, what string, want, got []string) {
 	t.Helper()
 	for _, line := range want {
 		if !slices.Contains(got, line) {

@@ -16,7 +16,7 @@ import (
 )
 
 // architecture is what a script with so many channels trains.
-func architecture(t *testing.T, lease *protocol.Lease, channels int64) protocol.ArchitectureReport {
+func architecture(t testing.TB, lease *protocol.Lease, channels int64) protocol.ArchitectureReport {
 	t.Helper()
 	b := graphtest.NewBuilder("network")
 	x := b.Input("x", graph.Float32, 1, 1, 28, 28)

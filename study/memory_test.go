@@ -16,7 +16,7 @@ var notCompared = map[string]bool{
 	"state.lastTick": true, "state.began": true, "Allocator.Workers": true, "Allocator.Placements": true, "Allocator.Rules": true, "Allocator.Migrations": true, "Service.deployed": true, "Service.fits": true, "Service.makes": true, "Queries.store": true, "Service.studies": true, "Service.queries": true, "Service.viewed": true, "Service.parts": true, "Service.on": true, "knowledge.parts": true, "leases.parts": true, "leases.logs": true, "leases.scheduler": true, "leases.truth": true, "leases.Uploads": true, "leases.sharing": true, "Registry.store": true, "Registry.options": true, "Session.options": true,
 	"Session.newest": true, "Session.Loads": true, "Session.Used": true, "Session.Stale": true, "Session.summary": true, "State.Method": true,
 	"State.ready": true, "Session.durable": true, "Usage.usual": true, "Usage.architectures": true, "Usage.earlier": true, "Model.store": true, "Model.options": true,
-	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
+	"Migration.Partner": true, "Machine.starts": true, "Machine.recent": true, "Service.deciding": true, "Service.learned": true, "Service.changes": true, "Service.idle": true, "Base.store": true, "Base.changes": true, "Leases.changes": true, "Leases.tickets": true,
 	"Model.basis": true, "Lease.Deadline": true, "Member.LastSeen": true, "Member.Short": true, "Keeping.Awaited": true,
 }
 

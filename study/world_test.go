@@ -20,7 +20,7 @@ import (
 // world is a server without HTTP: a service on a store that outlives it. It is
 // used inside a synctest bubble, so its clock is the bubble's.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	store   study.Store
 	logs    journal.LogStore
@@ -28,7 +28,7 @@ type world struct {
 	service *study.Service
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newWorld(t testing.TB, seed uint64) *world {
 	kept := memory.New()
 	w := &world{t: t, ctx: t.Context(), store: kept, logs: kept, random: rand.New(rand.NewPCG(seed, 1))}
 	w.start()

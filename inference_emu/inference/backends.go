@@ -26,7 +26,7 @@ const (
 	// mostBackends bounds how many are compared.
 	mostBackends = 64
 	// mostJudged is about how many choices of a backend for a study's model are made each time
-	// that a board asks. Twice as many are kept at hand.
+	// that it is looked what boards shall measure. Twice as many are kept at hand.
 	mostJudged = maxDeployed / 2
 )
 
@@ -66,6 +66,7 @@ func (p *Places) SetBackend(ctx context.Context, name string, offer backend.Back
 	}
 	_, err = p.service.options.Apply(ctx, []journal.PoolEntry{journal.Entry(backendEntry, name, made)}, &made)
 	made.Seen = p.service.seen(made.Device)
+	p.changed()
 	return made, err
 }
 
@@ -109,7 +110,15 @@ func (p *Places) RemoveBackend(ctx context.Context, name string) error {
 		return problem.New(problem.NotFound, "there is no backend %q", name)
 	}
 	_, err = p.service.options.Apply(ctx, []journal.PoolEntry{{Kind: backendEntry, Name: name}}, new(struct{}))
+	p.changed()
 	return err
+}
+
+// changed has boards looked at that had nothing to do.
+func (p *Places) changed() {
+	p.service.mutex.Lock()
+	defer p.service.mutex.Unlock()
+	p.service.changes++
 }
 
 // Backends are those that there are, by name.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,9 @@ func (s *Service) present(ask emu.BoardAsk) {
 		}
 		one = &board{}
 		s.boards[ask.Board] = one
+	}
+	if !reflect.DeepEqual(one.view.Site, ask.Site) {
+		s.changes++
 	}
 	if one.view.Site.Software != ask.Site.Software {
 		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.again && one.device == ask.Device })
@@ -244,6 +248,7 @@ func (s *Service) keep(ctx context.Context, key string, runs []emu.Run, site emu
 func (s *Service) answeredBy(sent emu.BoardRuns) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	s.changes++
 	at := claim{sent.Key, sent.Device}
 	if s.orders[at].board == sent.Board {
 		delete(s.orders, at)

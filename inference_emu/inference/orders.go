@@ -16,9 +16,18 @@ import (
 const (
 	// lookAgain is how often it is looked whether what a deployment stands on is old.
 	lookAgain = time.Hour
+	// idleTerm is for how long a device with nothing to measure is not looked at again, unless
+	// something changes that is told here: which trial is recommended is not.
+	idleTerm = 10 * time.Second
 	// mostSettled bounds the questions of which nothing is left to measure.
 	mostSettled = 1 << 16
 )
+
+// idle is that there was nothing to measure, after so many changes.
+type idle struct {
+	changes int
+	until   time.Time
+}
 
 // order is what a board measures.
 type order struct {
@@ -37,6 +46,33 @@ type settled struct {
 // nothing new is wanted, what recommended deployments stand on is measured again: once it is
 // old, or the device changed.
 func (s *Service) orderFor(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrder, error) {
+	now := s.options.Now()
+	s.mutex.Lock()
+	known, changes := s.idle[ask.Device], s.changes
+	s.mutex.Unlock()
+	if known.changes == changes && now.Before(known.until) {
+		return nil, nil
+	}
+	order, err := s.look(ctx, ask)
+	if err != nil || order != nil {
+		return order, err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for at := range s.orders {
+		if at.machine == ask.Device {
+			return nil, nil // who has it may ask for it again
+		}
+	}
+	if len(s.idle) >= mostBoards {
+		clear(s.idle)
+	}
+	s.idle[ask.Device] = idle{changes, now.Add(idleTerm)}
+	return nil, nil
+}
+
+// look looks at all that is wanted of the device.
+func (s *Service) look(ctx context.Context, ask emu.BoardAsk) (*emu.BoardOrder, error) {
 	more, err := s.also(ctx, ask.Device)
 	if err != nil {
 		return nil, err

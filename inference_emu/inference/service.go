@@ -102,6 +102,8 @@ type Service struct {
 	deployed map[question]answered
 	learned  int                   // counts what calibrates estimates
 	boards   map[string]*board     // by name
+	changes  int                   // counts what can make boards wanted
+	idle     map[string]idle       // by device
 	orders   map[claim]order       // what boards measure
 	failures map[claim]int         // of models on devices
 	settled  map[settled]time.Time // until when; zero: for good
@@ -112,6 +114,7 @@ type Service struct {
 func (s *Service) calibrated() {
 	clear(s.deployed)
 	s.learned++
+	s.changes++
 }
 
 // turn lets one decision about an architecture be made at a time.
@@ -125,7 +128,7 @@ func New(store Store, options Options) *Service {
 	return &Service{
 		store: store, options: options, searching: gate.New(), fitting: gate.New(), fits: deployment.Fits{Now: options.Now}, makes: make(map[string]*making),
 		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
-		boards: make(map[string]*board), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]time.Time),
+		boards: make(map[string]*board), idle: make(map[string]idle), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]time.Time),
 		also: func(context.Context, string) ([]Wanted, error) { return nil, nil },
 	}
 }
@@ -222,6 +225,7 @@ func (s *Service) Architecture(ctx context.Context, id trial.ID, report protocol
 		defer s.mutex.Unlock()
 		// Runs that a board reported meanwhile are not in it: they are looked at again.
 		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.key == a.Key })
+		s.changes++
 		if len(reply.Run) > 0 {
 			s.claims[claim{a.Key, machine}] = claimed{id, a.Seen.Add(claimTerm)}
 		}
