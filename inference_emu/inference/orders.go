@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
@@ -183,7 +182,10 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, a
 	}
 	var cells []deployment.Cell
 	if asked.again {
-		cells, err = deployment.Again(a, target, others, settings, s.checking(asked.device))
+		s.mutex.Lock()
+		by := deployment.Checking{Now: s.options.Now(), Software: softwareOf(asked.device, s.boards)}
+		s.mutex.Unlock()
+		cells, err = deployment.Again(a, target, others, settings, by)
 	} else {
 		cells, err = deployment.Next(a, target, others, settings, orderCells)
 	}
@@ -198,15 +200,12 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, a
 	return order, nil
 }
 
-// checking is by what measurements on the device are old.
-func (s *Service) checking(device string) deployment.Checking {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	now := deployment.Checking{Now: s.options.Now()}
-	for _, one := range s.boards {
-		if one.view.Device == device && one.view.Site.Software != "" && !slices.Contains(now.Software, one.view.Site.Software) {
-			now.Software = append(now.Software, one.view.Site.Software)
+// softwareOf is what boards of the device run with, as far as they told.
+func softwareOf(device string, boards map[string]*board) (list []string) {
+	for _, one := range boards {
+		if one.view.Device == device && one.view.Site.Software != "" {
+			list = append(list, one.view.Site.Software)
 		}
 	}
-	return now
+	return list
 }
