@@ -34,7 +34,7 @@ var (
 	studyName = regexp.MustCompile(`(?m)^name: .*`)
 	// lasting are the commands that go on until they are told to end.
 	lasting = regexp.MustCompile(`tandem (serve|worker|keys serve|edge agent|mcp)(?: -.*)?$|(--serve 0)$`)
-	ready   = map[string]string{"serve": "Tandem answers at", "worker": "msg=registered", "keys serve": "machines show the token", "edge agent": "this board waits", "mcp": "Agents are served at", "--serve 0": "serves on"}
+	ready   = map[string]string{"serve": "Tandem answers at", "worker": "msg=registered", "keys serve": "machines show the token", "edge agent": "this board", "mcp": "Agents are served at", "--serve 0": "serves on"}
 )
 
 // typed are the commands of a block, a line each, without comments.
@@ -91,7 +91,7 @@ func pages(t *testing.T) (list []page) {
 				one.lines = append(one.lines, typed(strings.TrimPrefix(strings.ReplaceAll("\n"+found[2], "\n$ ", "\n"), "\n"))...)
 			case language == "yaml" && strings.HasPrefix(first, "# ") && strings.HasSuffix(first, ".yaml"):
 				one.files[first[2:]] = found[2]
-			case language == "yaml" && strings.HasPrefix(first, "name: "):
+			case language == "yaml" && strings.HasPrefix(first, "name: ") && !followed.MatchString(name):
 				one.files["study.yaml"] = found[2]
 			case language == "python" && name == "README.md":
 				one.files["train.py"] = readmeScript + found[2]
@@ -315,6 +315,7 @@ func enter(t *testing.T, folder string, environment []string, line string, code 
 	if err != nil {
 		t.Fatal(err)
 	}
+	endsWith(t, process)
 	until(t, line, func() bool {
 		return process.Ended() || strings.Contains(process.Output(), ready[found[1]+found[2]])
 	})
