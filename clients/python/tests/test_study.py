@@ -184,12 +184,6 @@ def test_an_exception_in_a_job_ends_the_others_after_their_trial(start_server: S
     assert {t["state"] for t in server.trials.values()} <= {"completed", "failed"}
 
 
-def test_a_record_tells_its_parent() -> None:
-    document = {"number": 5, "id": "s1-5", "state": "running", "budget": {"epochs": 4, "data_fraction": 1}}
-    assert tandem.TrialRecord.of({**document, "parent": 0}).parent == 0
-    assert tandem.TrialRecord.of(document).parent is None
-
-
 def test_callbacks_get_the_record_and_may_stop_the_study(start_server: StartServer) -> None:
     server = start_server(trials=10)
     seen: list[tuple[int, str, object]] = []
