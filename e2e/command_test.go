@@ -251,6 +251,13 @@ func TestAPlanDoubtsWhatIsNotThere(t *testing.T) {
 	if plan := cli(t, nil, "study", "plan", file); plan.code != 0 || !strings.Contains(plan.stderr, "Warning: "+misspelt) || !strings.Contains(plan.stderr, "Warning: search.warm_start.studies[0] ") {
 		t.Errorf("without a server: exit code %d, %s", plan.code, plan.stderr)
 	}
+	unknown := filepath.Join(folder, "unknown.yaml")
+	if err := os.WriteFile(unknown, []byte(strings.Replace(text, "search:", "constraints: {metric: edge.latency_ms, max: 20}\nsearch:", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if plan := cli(t, nil, "study", "plan", unknown); plan.code != 0 || !strings.Contains(plan.stderr, "Warning: the script has to report edge.latency_ms: with a section inference,") {
+		t.Errorf("without inference: exit code %d, %s", plan.code, plan.stderr)
+	}
 	if run := cli(t, nil, "run", file, "--data", filepath.Join(folder, "data")); run.code != 2 || !strings.Contains(run.stderr, misspelt+folder+"; did you mean train.py?") {
 		t.Errorf("it runs: exit code %d, %s", run.code, run.stderr)
 	}
@@ -262,5 +269,18 @@ func TestAPlanDoubtsWhatIsNotThere(t *testing.T) {
 	at.must("study", "create", first.file)
 	if plan := at.cli("study", "plan", file); plan.code != 0 || strings.Contains(plan.stderr, "first-sweep") {
 		t.Errorf("with the earlier study: exit code %d, %s", plan.code, plan.stderr)
+	}
+}
+
+// A run's server ends with its study, so that no board can have asked it before.
+func TestARunHasNoBoards(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "study.yaml")
+	text := "name: boards\ncommand: [python3, -V]\nobjective: {metric: accuracy, direction: maximize}\nspace: {rate: {type: float, low: 0, high: 1}}\ninference: {devices: [board/camera-2]}\nbudget: {epochs: 1}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run := cli(t, nil, "run", file, "--data", filepath.Join(folder, "data"), "--listen", "127.0.0.1:0"); run.code != 2 || !strings.Contains(run.stderr, "Boards ask a server that goes on running: tandem serve") {
+		t.Errorf("exit code %d\n%s", run.code, run.stderr)
 	}
 }

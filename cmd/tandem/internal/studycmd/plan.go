@@ -80,6 +80,11 @@ func doubt(command *cobra.Command, flags *term.Flags, path string, def definitio
 	if missing := MissingFile(placed); missing != "" {
 		fmt.Fprintf(command.ErrOrStderr(), "Warning: %s (workers elsewhere may have it)\n", format.Plain(missing))
 	}
+	for _, name := range def.NeedsReported(def.Names()) {
+		if strings.HasPrefix(name, "edge.") {
+			fmt.Fprintf(command.ErrOrStderr(), "Warning: the script has to report %s: with a section inference, the server knows it (docs/edge.md)\n", format.Plain(name))
+		}
+	}
 	if def.Search.WarmStart == nil {
 		return nil
 	}
