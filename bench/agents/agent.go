@@ -15,9 +15,9 @@ import (
 	"github.com/tandem-tune/tandem/trial"
 )
 
-// studyFile has a trial for each agent, none of which ends.
+// studyFile has a trial for each of its agents, none of which ends.
 const studyFile = `
-name: agents
+name: agents-%d
 command: [nothing]
 objective: [{metric: loss, direction: minimize}]
 space: {x: {type: float, low: 0, high: 1}, y: {type: float, low: 1e-5, high: 1, log: true}}
@@ -72,7 +72,7 @@ type agent struct {
 	answered atomic.Int64
 }
 
-func newCrew(o options, url, token, study string) (*crew, error) {
+func newCrew(o options, url, token string) (*crew, error) {
 	c := &crew{options: o}
 	for i := range o.agents {
 		transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, ReadBufferSize: 2 << 10, WriteBufferSize: 2 << 10}
@@ -81,7 +81,7 @@ func newCrew(o options, url, token, study string) (*crew, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.agents = append(c.agents, &agent{crew: c, id: fmt.Sprintf("agent-%06d", i), client: client, lease: protocol.Lease{StudyID: study}})
+		c.agents = append(c.agents, &agent{crew: c, id: fmt.Sprintf("agent-%06d", i), client: client})
 	}
 	return c, nil
 }
@@ -108,7 +108,7 @@ func (a *agent) begin(ctx context.Context) error {
 	if err := a.register(ctx); err != nil {
 		return err
 	}
-	reply, err := a.client.Lease(ctx, protocol.LeaseRequest{Worker: a.id, Study: a.lease.StudyID, WaitSeconds: 10})
+	reply, err := a.client.Lease(ctx, protocol.LeaseRequest{Worker: a.id, WaitSeconds: 10})
 	if err == nil && reply.Lease == nil {
 		err = problem.New(problem.Unavailable, "there was no trial for agent %s", a.id)
 	}

@@ -3,6 +3,7 @@
 //
 //	go run ./bench/agents                          # 5,000 agents for 60 s, heartbeats every 10 s
 //	go run ./bench/agents -seconds 300s -runs 3
+//	go run ./bench/agents -agents 20000 -studies 1000 -heartbeat-seconds 30 -lease-seconds 120 -epoch 60s -ramp 120s
 //	go run ./bench/agents -stampede                # and the server is killed, and comes back after 60 s
 //
 // The server is a real process with its data on a disk (-data says where). The
@@ -32,6 +33,7 @@ import (
 
 type options struct {
 	agents, runs  int
+	studies       int
 	seconds, warm time.Duration
 	ramp, epoch   time.Duration
 	heartbeat     float64
@@ -44,6 +46,7 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.agents, "agents", 5000, "workers, each with one trial")
+	flag.IntVar(&o.studies, "studies", 1, "studies that share them; agents ask for a trial of any")
 	flag.IntVar(&o.runs, "runs", 1, "how often to repeat, each time with new data")
 	flag.DurationVar(&o.seconds, "seconds", time.Minute, "how long to measure, such as 300s")
 	flag.DurationVar(&o.warm, "warm", 15*time.Second, "how long the agents run before that")
@@ -114,11 +117,12 @@ func once(ctx context.Context, o options, binary, data string) (found result, er
 	if err != nil {
 		return result{}, err
 	}
-	study, err := people.CreateStudy(ctx, fmt.Appendf(nil, studyFile, o.agents), "application/yaml")
-	if err != nil {
-		return result{}, err
+	for i := range o.studies {
+		if _, err := people.CreateStudy(ctx, fmt.Appendf(nil, studyFile, i, (o.agents+o.studies-1)/o.studies), "application/yaml"); err != nil {
+			return result{}, err
+		}
 	}
-	crew, err := newCrew(o, s.server.URL, s.token, study.ID)
+	crew, err := newCrew(o, s.server.URL, s.token)
 	if err != nil {
 		return result{}, err
 	}
@@ -128,7 +132,7 @@ func once(ctx context.Context, o options, binary, data string) (found result, er
 	if err := crew.start(working); err != nil {
 		return result{}, err
 	}
-	found = result{Agents: o.agents, StartSeconds: time.Since(began).Seconds()}
+	found = result{Agents: o.agents, Studies: o.studies, StartSeconds: time.Since(began).Seconds()}
 	if !wait(ctx, o.warm) {
 		return result{}, ctx.Err()
 	}
@@ -143,8 +147,13 @@ func once(ctx context.Context, o options, binary, data string) (found result, er
 	stop()
 	crew.group.Wait()
 	found.Refused = crew.refused.Load()
-	found.FalseLost, err = losses(ctx, people, study.ID)
-	return found, err
+	for i := range o.studies {
+		lost, err := losses(ctx, people, fmt.Sprint("agents-", i))
+		if found.FalseLost += lost; err != nil {
+			return result{}, err
+		}
+	}
+	return found, nil
 }
 
 // wait waits unless the context ends first.

@@ -16,6 +16,7 @@ import (
 // result is one run. Latencies are in milliseconds.
 type result struct {
 	Agents       int     `json:"agents"`
+	Studies      int     `json:"studies"`
 	StartSeconds float64 `json:"start_seconds"`
 	Seconds      float64 `json:"seconds"`
 	Heartbeats   latency `json:"heartbeats"`
@@ -69,12 +70,12 @@ func latencyOf(list []time.Duration, span time.Duration) latency {
 
 func (r result) print() {
 	fmt.Printf(`
-agents          %d, started in %.0f s
+agents          %d of %d studies, started in %.0f s
 heartbeats      %s
 reports         %s
 no answer       %d; leases called lost %d; trials taken away %d
 server          %.2f cores, at most %.0f MiB
-`, r.Agents, r.StartSeconds, r.Heartbeats, r.Reports, r.Failed, r.Refused, r.FalseLost, r.CPU, r.PeakMiB)
+`, r.Agents, r.Studies, r.StartSeconds, r.Heartbeats, r.Reports, r.Failed, r.Refused, r.FalseLost, r.CPU, r.PeakMiB)
 	if s := r.Stampede; s != nil {
 		fmt.Printf(`after %.0f s without a server, which then took %.1f s to start
   back          half of the agents after %.1f s, 99%% after %.1f s, all after %.1f s, calm after %.1f s
