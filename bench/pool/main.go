@@ -10,6 +10,7 @@
 //	go run ./bench/pool scale      how long a replay of 100,000 jobs on 4,000 machines takes
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
 //	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
+//	go run ./bench/pool launch     what a launcher's workers take, against who knows the future
 //	go run ./bench/pool real       the same by real workers under limits, as root
 //	go run ./bench/pool replay     plays a trace of yours under the policies: -help has its flags
 //
@@ -22,6 +23,7 @@ import (
 	"os"
 
 	"github.com/tandem-tune/tandem/bench/pool/heats"
+	"github.com/tandem-tune/tandem/bench/pool/launching"
 	"github.com/tandem-tune/tandem/bench/pool/replayed"
 	"github.com/tandem-tune/tandem/bench/pool/sharing"
 	"github.com/tandem-tune/tandem/bench/pool/workers"
@@ -45,7 +47,7 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, learning, interference, colocate, scale, real or replay")
+		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, learning, interference, colocate, scale, launch, real or replay")
 	}
 	if os.Args[1] == "replay" {
 		return replayed.Run(os.Args[2:], os.Stdout)
@@ -75,6 +77,8 @@ func run() error {
 		return heats.Scale(*runs)
 	case "heats":
 		return heats.Measure(data, *runs)
+	case "launch":
+		return launching.Measure(data, *runs)
 	case "real":
 		return workers.Measure(*runs)
 	case "dias":

@@ -52,6 +52,7 @@ func peers() []peer {
 		{name: "hpbandster", script: "hpbandster_bohb.py"},
 		{name: "smac", script: "smac_peer.py"},
 		{name: "optuna-gp", script: "optuna_peer.py", arguments: []string{"--sampler", "gp"}},
+		{name: "optuna-auto", script: "optuna_peer.py", arguments: []string{"--sampler", "auto"}},
 		{name: "optuna-tpe", script: "optuna_peer.py"},
 		{name: "optuna-independent", script: "optuna_peer.py", arguments: []string{"--sampler", "independent"}},
 		{name: "goptuna"},

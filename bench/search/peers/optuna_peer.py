@@ -1,6 +1,7 @@
 """Optuna: a sampler with its Hyperband pruner, everything else at its default.
 
-The default sampler of 5.0.0 is the multivariate TPE; "independent" is that of Optuna 4, "gp" is GPSampler.
+The default sampler of 5.0.0 is the multivariate TPE; "independent" is that of Optuna 4, "gp" is GPSampler,
+and "auto" is AutoSampler, which optunahub fetches (pip install optunahub cmaes).
 
 A trial is trained epoch by epoch and pruned by Hyperband, so nothing is trained twice.
 """
@@ -21,10 +22,17 @@ def suggest(trial: optuna.Trial, p: dict[str, Any]) -> Any:
     return trial.suggest_float(p["name"], p["low"], p["high"], log=p.get("log", False))
 
 
+def automatic(seed: int) -> optuna.samplers.BaseSampler:
+    import optunahub
+
+    return optunahub.load_module("samplers/auto_sampler").AutoSampler(seed=seed)
+
+
 SAMPLERS = {
     "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
     "independent": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=False),
     "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
+    "auto": automatic,
 }
 
 
