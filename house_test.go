@@ -243,6 +243,7 @@ var mayImport = map[string][]string{
 	"bench/ui":                          {"internal/protocol", "trial", "clients/rest", "e2e/launch", "bench/program"},
 	"bench/wholemachine":                {"profiler"},
 	"bench/edgetune/here":               {"bench/edgetune/runs", "inference_emu/deployment", "inference_emu/device", "inference_emu/emulator", "inference_emu/estimate", "inference_emu/onnx"},
+	"bench/edgetune/boards":             {"bench/edgetune/zoo", "e2e/launch", "inference_emu", "inference_emu/deployment", "inference_emu/graph", "internal/protocol", "trial"},
 	"bench/edgetune/study":              {"bench/wholemachine", "clients/rest", "e2e/launch", "inference_emu", "inference_emu/deployment", "inference_emu/device", "inference_emu/onnx", "inference_emu/tuning", "trial"},
 	"bench/confidential":                {"clients/rest", "e2e/launch", "internal/protocol", "workers/confidential/evidencetest"},
 	"bench/launched":                    {"profiler", "profiler/perf"},
