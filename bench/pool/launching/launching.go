@@ -29,8 +29,8 @@ const (
 
 // work is a job of a trace: a study of one trial.
 type work struct {
-	arrives, left, waited time.Duration
-	began                 bool
+	arrives, left time.Duration
+	began         bool
 }
 
 // worker is a job of the engine.
