@@ -80,6 +80,7 @@ func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#profile", "Counted: user mode only")
 	p.seeText("#profile", "Always 0: major-faults")
 	p.seeText("#profile", "the values are estimates")
+	p.get(`(document.querySelector("#profile .heat-frame").focus(), 1)`)
 
 	lease := h.next(1, 1)
 	p.seeText("#status", "leased")
@@ -104,6 +105,7 @@ func tryTrial(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`[...document.querySelectorAll("#results tbody tr")].map(row => row.cells[2].textContent)`, []string{"0.2000", "0.1700"})
 	p.see(`document.querySelector("#curves .chart").ariaLabel`, "loss over 4 epochs, from 0.2000 to 0.1700")
 	p.see(`[...document.querySelectorAll("#profile thead th.heat")].map(cell => cell.textContent)`, []string{"1", "1", "2", "3"})
+	p.see(`document.activeElement.classList.contains("heat-frame")`, true) // through all changes
 	p.see(`[...document.querySelectorAll("#profile tbody tr")].map(row => row.cells[0].textContent)`, []string{"instructions", "tree.threads"})
 	p.see(`[...document.querySelectorAll("#profile tbody tr:first-child td.heat")].map(cell => cell.dataset.shade)`, []string{"0", "0", "4", "8"})
 	p.see(`[...document.querySelectorAll("#profile tbody tr:last-child td.heat")].map(cell => cell.dataset.shade)`, []string{"steady", "steady", "steady", "steady"})

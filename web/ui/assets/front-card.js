@@ -11,6 +11,8 @@ export class FrontCard {
   #points = [];
   #front = [];
   #chart = null;
+  // Stays when the table is another: who reads it by keys keeps the focus and the place.
+  #frame = make("div", { class: "table-frame short", tabindex: "0", role: "group", "aria-labelledby": "front-title" });
 
   /** open(number) shows a trial. */
   constructor(study, measurements, open) {
@@ -110,14 +112,14 @@ export class FrontCard {
   #table({ trials, hypervolume, objectives }) {
     const cell = (value) => make("td", { class: "number", title: String(value) }, measured(value));
     const reference = objectives.map((one) => `${one.name} ${measured(one.reference)}${one.given ? "" : " (worst so far)"}`).join(", ");
-    byId("front-body").replaceChildren(
-      make("div", { class: "table-frame short", tabindex: "0", role: "group", "aria-labelledby": "front-title" },
-        make("table", { class: "plain" },
-          make("caption", { class: "unseen" }, "The trials on the Pareto front, the best compromise first"),
-          make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Trial"), ...this.objectives.map((one) => make("th", { scope: "col", class: "number", title: one.direction }, label(one))))),
-          make("tbody", {}, ...trials.map((one) => make("tr", {},
-            make("th", { scope: "row" }, make("a", { href: studyPath(referenceOf(this.study), `/trials/${one.number}`) }, `#${one.number}`)), ...one.values.map(cell)))))),
-      make("p", { class: "chart-note" }, hypervolume === undefined ? "" : `Hypervolume ${measured(hypervolume)}, measured from ${reference}.`));
+    this.#frame.replaceChildren(make("table", { class: "plain" },
+      make("caption", { class: "unseen" }, "The trials on the Pareto front, the best compromise first"),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Trial"), ...this.objectives.map((one) => make("th", { scope: "col", class: "number", title: one.direction }, label(one))))),
+      make("tbody", {}, ...trials.map((one) => make("tr", {},
+        make("th", { scope: "row" }, make("a", { href: studyPath(referenceOf(this.study), `/trials/${one.number}`) }, `#${one.number}`)), ...one.values.map(cell))))));
+    const body = byId("front-body");
+    if (!this.#frame.isConnected) body.replaceChildren(this.#frame, make("p", { class: "chart-note" }));
+    body.lastElementChild.textContent = hypervolume === undefined ? "" : `Hypervolume ${measured(hypervolume)}, measured from ${reference}.`;
   }
 }
 

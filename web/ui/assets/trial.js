@@ -132,12 +132,12 @@ function curveTable(reports) {
 }
 
 function drawProfile(reports) {
-  const nodes = heatMap(reports);
-  show(byId("profile-card"), nodes.length > 0);
+  const [fresh, notes] = heatMap(reports);
+  show(byId("profile-card"), Boolean(fresh));
   const frame = byId("profile").querySelector(".heat-frame");
-  const scrolled = frame ? [frame.scrollLeft, frame.scrollTop] : [0, 0];
-  byId("profile").replaceChildren(...nodes);
-  if (nodes.length > 0) [nodes[0].scrollLeft, nodes[0].scrollTop] = scrolled;
+  if (!fresh || !frame) return byId("profile").replaceChildren(...(fresh ? [fresh, notes] : []));
+  frame.replaceChildren(...fresh.childNodes); // it stays, with the focus and the place
+  frame.nextElementSibling.replaceWith(notes);
 }
 
 let logged = "";
