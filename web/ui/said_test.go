@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -49,6 +50,11 @@ func trySaid(t *testing.T, s *stage, browser context.Context) {
 		window.outside = [goodRange(values, "maximize"), goodRange([...values, -40], "maximize"), goodRange([...values, 40], "minimize")].map((one) => one.outside);
 	}), "")`)
 	p.see(`window.outside ?? []`, []int{0, 1, 1})
+
+	s.create(strings.Replace(smallFile, "name: small", "name: far", 1) + "resources: {cores: 1, labels: {zone: moon}, tolerates: [old, spot]}\n")
+	p.visit("/studies/far")
+	p.seeText("#waits", "The next trial waits. resources.labels is zone=moon, and no connected worker has that (by-hand: no label zone)")
+	p.seeText("#setup", "cores 1, labels zone=moon, tolerates old/spot")
 	p.quiet()
 }
 

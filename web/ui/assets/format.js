@@ -41,8 +41,8 @@ export function parameter(value, type = "") {
   return text.includes(".") ? text.replace(/\.?0+(e|$)/, "$1") : text;
 }
 
-/** A text that begins like a sentence. */
-export const sentence = (text) => (text ? text.charAt(0).toUpperCase() + text.slice(1) : "");
+/** A text that begins like a sentence; a field's name stays as it is. */
+export const sentence = (text) => (/^[a-z]+[._]/.test(text) ? text : text ? text.charAt(0).toUpperCase() + text.slice(1) : "");
 
 /** What happened: behind the first line a trial's reason has the end of its script's standard error. */
 export const firstLine = (text) => (text ?? "").split("\n", 1)[0];

@@ -164,11 +164,12 @@ export function drawSetup(study) {
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),
     ...(set.inference ? [["Inference", inferenceOf(set.inference)]] : []),
-    ["Search", `${[set.search.method, ...Object.entries(set.search.groups ?? {}).map(([name, group]) => `${name}: ${group.method}`)].join(", ")}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
+    ["Search", `${set.search.method}, promotion: ${set.search.promotion || "asynchronous"}, seed ${set.search.seed ?? nothing}${set.search.repeats ? `; the best ${count(set.search.repeats.trials)} are trained ${count(set.search.repeats.times)} times` : ""}`],
     ...(study.sources ?? []).map(({ source, verdict, agreement, outcomes }) => ["Known before", `${source}, ${verdict}${outcomes > 0 ? ` (rank correlation ${agreement.toFixed(2)} with ${count(outcomes)} own results)` : ""}`]),
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
     ...(set.system === undefined ? [] : [["System", systemOf(set.system)]]),
+    ...(set.resources ? [["Resources", Object.entries(set.resources).map(([name, value]) => `${name} ${resource(value)}`).join(", ")]] : []),
     ["Command", set.command?.length ? make("code", {}, (set.service?.start ?? set.command).join(" ")) : "none: driven by ask and tell"],
     ["Owner", study.owner],
     ["Created", moment(study.created)],
@@ -182,6 +183,11 @@ function inferenceOf({ devices, scenario, precision, objective }) {
   const { server, "multi-stream": requests } = scenario ?? {};
   const load = server ? `${measured(server.rate)} requests/s with a p99 of at most ${measured(server.p99_ms)} ms` : requests && `requests of ${count(requests.streams)} samples`;
   return [devices.map((one) => one.name ?? one).join(", "), load, precision?.join(", "), [objective.metric, ...(objective.constraints ?? [])].join(", ")].filter(Boolean).join("; ");
+}
+
+function resource(value) {
+  if (Array.isArray(value)) return value.join("/");
+  return typeof value === "object" ? Object.entries(value).map(([label, text]) => `${label}=${text}`).join(" ") : String(value);
 }
 
 // The constants of the system, and what is tuned while trials train.
