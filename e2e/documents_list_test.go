@@ -102,8 +102,6 @@ var standIns = [][]string{
 	{"/etc/tandem/worker.token", "token"},
 	{"/srv/project", "home/project"},
 	{"/srv/data", "data"},
-	{"edge calibrate raspberry-pi-4 clothes/model.onnx=clothes.json", "edge calibrate raspberry-pi-4 --force model.onnx=<(tandem edge run model.onnx --seconds 0.1 --batch 1,2 --json)"},
-	{"other.onnx", "model.onnx"},
 	{"pi.yaml", "study.yaml"},
 	{"tandem serve", "tandem serve --listen 127.0.0.1:0"},
 	{"tandem keys serve", "tandem keys serve --listen 127.0.0.1:0"},
