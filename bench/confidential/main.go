@@ -2,11 +2,12 @@
 //
 //	go run ./bench/confidential                  # 1 and 100 MB, 7 rounds, about 5 minutes
 //	go run ./bench/confidential -megabytes 2000 -rounds 5 -epochs 2 # 20 GB of disk in TMPDIR
+//	go run ./bench/confidential -policy policy.yaml  # in a confidential machine, as root
 //
 // Each round is the same study three times: plain; with an encrypted data set and encrypted
 // checkpoints, both of that size; and with these in a confidential machine, which gets the key
-// from a broker. The machine is an ordinary one: its processor is this program, so what is
-// measured is the protocol, and nothing of what memory encryption costs. Which comes first
+// from a broker. Without -policy the machine is an ordinary one: its processor is this program,
+// so what is measured is the protocol, and nothing of what memory encryption costs. Which comes first
 // rotates. Each round has a server of its own, which keeps checkpoints for a while after
 // their studies are deleted, and each run has a worker of its own, in the strict sandbox with its files in memory, so
 // each fetches the data set. The trial does nothing but write its checkpoints. Markdown goes to
@@ -82,6 +83,7 @@ type run struct {
 
 type bench struct {
 	folder, binary, key, recipient string
+	policy                         string // of this machine; empty: of one that does not exist
 	scratch                        string // in memory
 	epochs, runs                   int
 	server                         *launch.Server
@@ -93,10 +95,11 @@ func main() {
 	sizes := flag.String("megabytes", "1,100", "sizes of data set and checkpoint")
 	rounds := flag.Int("rounds", 7, "runs of each kind")
 	epochs := flag.Int("epochs", 8, "checkpoints of a run, of which the last is not timed")
+	own := flag.String("policy", "", "file of a policy that allows this machine (tandem policy from-evidence); empty: this program is the processor")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	b := &bench{epochs: *epochs}
+	b := &bench{epochs: *epochs, policy: *own}
 	if err := b.measure(ctx, strings.Split(*sizes, ","), *rounds); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/confidential:", err)
 		os.Exit(1)
@@ -110,7 +113,11 @@ func (b *bench) open(ctx context.Context) (err error) {
 	if b.scratch, err = os.MkdirTemp("/dev/shm", "tandem-confidential-"); err != nil {
 		return err
 	}
-	if b.binary, err = launch.BuildForTests(ctx, b.folder); err != nil {
+	build := launch.BuildForTests
+	if b.policy != "" {
+		build = launch.Build
+	}
+	if b.binary, err = build(ctx, b.folder); err != nil {
 		return err
 	}
 	if b.server, err = launch.Serve(b.binary, filepath.Join(b.folder, "server")); err != nil {
@@ -253,7 +260,11 @@ func (b *bench) run(ctx context.Context, megabytes int, section string, flags ..
 	}
 	before := spent()
 	line := append([]string{"worker", "--probe", "never", "--study", name, "--slots", "1", "--sandbox", "strict", "--directory", b.folder, "--scratch", b.scratch, "--allow-read", client}, flags...)
-	worker, err := launch.Start(b.binary, []string{"TANDEM_SERVER=" + b.server.URL, "TANDEM_TOKEN=" + b.server.Token, "PYTHONPATH=" + client, "TANDEM_FAKE_ENCLAVE=" + b.site.socket}, line...)
+	environment := []string{"TANDEM_SERVER=" + b.server.URL, "TANDEM_TOKEN=" + b.server.Token, "PYTHONPATH=" + client}
+	if b.site.socket != "" {
+		environment = append(environment, "TANDEM_FAKE_ENCLAVE="+b.site.socket)
+	}
+	worker, err := launch.Start(b.binary, environment, line...)
 	if err != nil {
 		return run{}, err
 	}

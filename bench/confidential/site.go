@@ -17,11 +17,13 @@ import (
 	"github.com/tandem-tune/tandem/workers/confidential/evidencetest"
 )
 
-const policy = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "none", "releases": {"per_hour": 10000, "total": 10000},
+// nobodys is the policy of a machine that does not exist.
+const nobodys = `{"version": 1, "expires": "2099-01-01T00:00:00Z", "collateral_max_age": "none", "releases": {"per_hour": 10000, "total": 10000},
 	"tee": {"sev-snp": {"products": {"genoa": {"bootloader": 0, "tee": 0, "snp": 0, "microcode": 0}},
 	"measurement": ["000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"]}}}`
 
-// site is a broker, and the processor of a machine that does not exist: this process signs.
+// site is a broker, and without a policy of this machine's also the processor of one that
+// does not exist: this process signs.
 type site struct {
 	url, token, policy, socket string
 	broker                     *launch.Process
@@ -37,9 +39,18 @@ func (unhelped) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // openSite starts both in the folder, with the key to release.
 func (b *bench) openSite(ctx context.Context) (s *site, err error) {
 	at := func(name string) string { return filepath.Join(b.folder, name) }
-	amd := evidencetest.NewAMDAt(unhelped{}, "Genoa", time.Now())
-	if err := errors.Join(os.WriteFile(at("root.pem"), amd.Chain(), 0o600), os.WriteFile(at("policy.yaml"), []byte(policy), 0o600)); err != nil {
+	s = &site{token: at("broker/token")}
+	rules, flags := []byte(nobodys), []string{"--test-root", at("root.pem")}
+	if b.policy != "" {
+		if rules, err = os.ReadFile(b.policy); err != nil {
+			return nil, err
+		}
+		flags = nil
+	} else if err := s.pretend(at); err != nil {
 		return nil, err
+	}
+	if err := os.WriteFile(at("policy.yaml"), rules, 0o600); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	if _, err := b.tandem(ctx, "keys", "create", "--out", at("owner.key")); err != nil {
 		return nil, err
@@ -52,22 +63,28 @@ func (b *bench) openSite(ctx context.Context) (s *site, err error) {
 	if err := errors.Join(json.Unmarshal([]byte(signed), &owner), os.WriteFile(at("policy.json"), []byte(signed), 0o600)); err != nil {
 		return nil, err
 	}
-	s = &site{token: at("broker/token"), socket: at("processor")}
-	if s.listener, err = net.Listen("unix", s.socket); err != nil {
-		return nil, err
-	}
-	go s.sign(amd)
-	if s.broker, err = launch.Start(b.binary, []string{"TANDEM_SERVER=" + b.server.URL, "TANDEM_TOKEN=" + b.server.Token}, "keys", "serve", "--data", at("broker"), "--listen", "127.0.0.1:0", "--identity", b.key,
-		"--policy", at("policy.json"), "--owner", owner.Signer, "--test-root", at("root.pem"), "--check-leases"); err != nil {
-		return nil, errors.Join(err, s.listener.Close())
+	flags = append([]string{"keys", "serve", "--data", at("broker"), "--listen", "127.0.0.1:0", "--identity", b.key, "--policy", at("policy.json"), "--owner", owner.Signer, "--check-leases"}, flags...)
+	if s.broker, err = launch.Start(b.binary, []string{"TANDEM_SERVER=" + b.server.URL, "TANDEM_TOKEN=" + b.server.Token}, flags...); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	for said := ""; !strings.Contains(said, "machines show the token"); said = s.broker.Output() {
 		if time.Sleep(10 * time.Millisecond); s.broker.Ended() {
-			return nil, errors.Join(fmt.Errorf("the broker: %s", said), s.listener.Close())
+			return nil, errors.Join(fmt.Errorf("the broker: %s", said), s.close())
 		}
 	}
 	_, err = fmt.Sscanf(s.broker.Output()[strings.Index(s.broker.Output(), "Broker on "):], "Broker on %s\npolicy %64s", &s.url, &s.policy)
 	return s, err
+}
+
+// pretend starts the processor.
+func (s *site) pretend(at func(name string) string) (err error) {
+	amd := evidencetest.NewAMDAt(unhelped{}, "Genoa", time.Now())
+	s.socket = at("processor")
+	if s.listener, err = net.Listen("unix", s.socket); err != nil {
+		return err
+	}
+	go s.sign(amd)
+	return os.WriteFile(at("root.pem"), amd.Chain(), 0o600)
 }
 
 // sign is the processor.
@@ -85,6 +102,11 @@ func (s *site) close() error {
 	if s == nil {
 		return nil
 	}
-	s.broker.Kill()
+	if s.broker != nil {
+		s.broker.Kill()
+	}
+	if s.listener == nil {
+		return nil
+	}
 	return s.listener.Close()
 }
