@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -35,22 +34,7 @@ func TestTheComposeFileServes(t *testing.T) {
 	if server.Environment["PGPASSWORD"] == "" || database.Environment["POSTGRES_USER"] != "tandem" || !slices.Contains(server.Volumes, "tandem:/var/lib/tandem") {
 		t.Errorf("the services are %+v and %+v", server, database)
 	}
-	cluster, err := launch.NewDatabase(t.Context())
-	if errors.Is(err, launch.ErrNoPostgreSQL) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	address, err := cluster.Create(t.Context(), "tandem")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, address := newDatabase(t)
 	folder := t.TempDir()
 	// Inside, the names of services and folders are others.
 	here := map[string]string{"--data=/var/lib/tandem": "", "--database=postgres://tandem@database/tandem?sslmode=disable": "--database=" + address, "--listen=0.0.0.0:7171": ""}

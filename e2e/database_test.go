@@ -34,7 +34,8 @@ type pair struct {
 	folders  []string // of their data
 }
 
-func newPair(t *testing.T) *pair {
+// newDatabase is a PostgreSQL server, and the address of an empty database on it.
+func newDatabase(t *testing.T) (*launch.Database, string) {
 	t.Helper()
 	database, err := launch.NewDatabase(t.Context())
 	if errors.Is(err, launch.ErrNoPostgreSQL) {
@@ -48,10 +49,17 @@ func newPair(t *testing.T) *pair {
 			t.Error(err)
 		}
 	})
-	p := &pair{database: database}
-	if p.address, err = database.Create(t.Context(), "tandem"); err != nil {
+	address, err := database.Create(t.Context(), "tandem")
+	if err != nil {
 		t.Fatal(err)
 	}
+	return database, address
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{}
+	p.database, p.address = newDatabase(t)
 	first, second := p.serve(t), p.serve(t)
 	if first.Token == "" || second.Token != "" || !strings.Contains(second.Output(), "stands by") {
 		t.Fatalf("the first server said:\n%s\nthe second:\n%s", first.Output(), second.Output())

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -270,22 +269,7 @@ func engines(t *testing.T, page string) []string {
 	case "slurm.md":
 		return cluster.StartSlurm(t).Environment
 	case "postgresql.md":
-		database, err := launch.NewDatabase(t.Context())
-		if errors.Is(err, launch.ErrNoPostgreSQL) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := database.Remove(); err != nil {
-				t.Error(err)
-			}
-		})
-		address, err := database.Create(t.Context(), "tandem")
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, address := newDatabase(t)
 		return []string{"DATABASE=" + address}
 	}
 	return nil
