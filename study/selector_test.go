@@ -87,6 +87,12 @@ func TestTaintsAndTimeLimitsKeepTrialsAway(t *testing.T) {
 				}
 			}
 		}
+		// What only a worker with a taint has is not said to be nowhere.
+		if err := w.kind("worker-zoned", "", 0, "b"); err != nil {
+			t.Fatal(err)
+		}
+		away := w.create(named("away", "resources: {labels: {zone: c}}")...)
+		w.wantWait(away.ID, "unfit", "zoned: zone=b; not counting those whose taints resources.tolerates does not name: spot)")
 		var refused *problem.Error
 		_, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: "worker-bad", Name: "bad", Slots: 1, Taints: []string{"a b"}})
 		if !errors.As(err, &refused) || refused.Fields[0].Path != "taints" || !strings.HasPrefix(refused.Fields[0].Message, `has "a b": a taint must be`) {

@@ -18,17 +18,21 @@ func Unsuited(wanted selector.Selector, members []Member) string {
 		return ""
 	}
 	var machines []named
-	keeps := map[string][]string{}
+	keeps, kept := map[string][]string{}, []string(nil)
 	for _, member := range members {
 		if machine, taint, tolerated := wanted.Tolerated(member.machine()); tolerated {
 			machines = append(machines, named{machine, member.Registration.Name})
 		} else {
-			keeps[taint] = append(keeps[taint], member.Registration.Name)
+			keeps[taint], kept = append(keeps[taint], member.Registration.Name), append(kept, member.Registration.Name)
 		}
 	}
 	if len(machines) == 0 {
 		taint := slices.Sorted(maps.Keys(keeps))[0]
 		return fmt.Sprintf("resources.tolerates does not name %s, a taint that keeps trials from %s, and each other worker has such a taint too: add tolerates: [%s], or connect a worker without taints", taint, few(keeps[taint]), taint)
+	}
+	taints := ""
+	if len(kept) > 0 {
+		taints = "; not counting those whose taints resources.tolerates does not name: " + few(kept)
 	}
 	var have []string
 	for _, part := range wanted.Split() {
@@ -40,11 +44,11 @@ func Unsuited(wanted selector.Selector, members []Member) string {
 		}
 		if len(with) == 0 {
 			field, value, _ := strings.Cut(part.String(), " ")
-			return fmt.Sprintf("resources.%s is %s, and no connected worker has that (%s): ask for what one has, or connect such a worker", field, value, others(part, machines))
+			return fmt.Sprintf("resources.%s is %s, and no connected worker has that (%s%s): ask for what one has, or connect such a worker", field, value, others(part, machines), taints)
 		}
 		have = append(have, part.String()+" has "+few(with))
 	}
-	return fmt.Sprintf("resources asks for %s, and no connected worker has all of it (%s): ask for less, or connect such a worker", wanted, strings.Join(have, "; "))
+	return fmt.Sprintf("resources asks for %s, and no connected worker has all of it (%s%s): ask for less, or connect such a worker", wanted, strings.Join(have, "; "), taints)
 }
 
 // named is a worker's machine.
