@@ -175,7 +175,7 @@ func Open(ctx context.Context, options Options) (*Process, error) {
 	if err := open(ctx); err != nil {
 		return nil, errors.Join(err, p.Close(ctx))
 	}
-	p.http = api.NewHTTPServer(options.Listen, &p.switchboard, options.Logger)
+	p.http = api.NewHTTPServer(options.Listen, inTurns(&p.switchboard), options.Logger)
 	return p, nil
 }
 

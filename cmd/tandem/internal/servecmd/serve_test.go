@@ -4,9 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,5 +78,84 @@ func TestATrustedProxySaysWhoAsks(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestIdleConnectionsKeepNoDeepStack: the server's own count of its stacks is compared
+// before and after 400 connections have each made a request and stay open.
+func TestIdleConnectionsKeepNoDeepStack(t *testing.T) {
+	t.Setenv("GOGC", "off") // the collector makes stacks smaller, some time
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	greeting, _ := serving(t, t.TempDir())
+	token := regexp.MustCompile(`tandem_admin_\w+`).FindString(greeting)
+	ask := func(connection net.Conn, method, path, body string) string {
+		r, err := http.NewRequestWithContext(t.Context(), method, address.FindString(greeting)+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		if err := r.Write(connection); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(connection), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
+		}
+		return string(text)
+	}
+	dial := func() net.Conn {
+		connection, err := net.Dial("tcp", strings.TrimPrefix(address.FindString(greeting), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		return connection
+	}
+	stacks := func() float64 {
+		found := regexp.MustCompile(`(?m)^go_memstats_stack_inuse_bytes (.*)$`).FindStringSubmatch(ask(dial(), http.MethodGet, "/metrics", ""))
+		if found == nil {
+			t.Fatal("no count of stacks")
+		}
+		bytes, err := strconv.ParseFloat(found[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	const connections = 400
+	before := stacks()
+	for i := range connections {
+		ask(dial(), http.MethodPost, "/api/v1/workers", fmt.Sprintf(`{"id":"worker-%d","name":"idle","slots":1,"machine":{"cores":1,"host":"here"}}`, i))
+	}
+	if each := (stacks() - before) / connections; each > 12<<10 {
+		t.Errorf("an idle connection keeps a stack of %.0f bytes", each)
+	}
+}
+
+// TestAnAbortedAnswerIsNotTakenForWhole: a handler on another goroutine aborts as well.
+func TestAnAbortedAnswerIsNotTakenForWhole(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(inTurns(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("part"))
+		w.(http.Flusher).Flush()
+		if r.URL.Path == "/abort" {
+			panic(http.ErrAbortHandler)
+		}
+	})))
+	defer server.Close()
+	for path, want := range map[string]error{"/": nil, "/abort": io.ErrUnexpectedEOF} {
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(response.Body); string(text) != "part" || !errors.Is(err, want) {
+			t.Errorf("%s: %q, %v, want %v", path, text, err, want)
+		}
+		response.Body.Close()
 	}
 }
