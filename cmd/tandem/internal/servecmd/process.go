@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -228,18 +227,6 @@ func (p *Process) listen() (err error) {
 		return errors.Join(err, p.listener.Close())
 	}
 	return nil
-}
-
-// tuneCollector trades memory for time: a server's heap is small, mostly, and
-// collecting it at Go's default pace takes a sixth of what a request costs. Near
-// 2 GiB the pace is as careful as ever. GOGC and GOMEMLIMIT go first.
-func tuneCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(2 << 30)
-	}
 }
 
 // hosts are the names under which the server may be addressed.

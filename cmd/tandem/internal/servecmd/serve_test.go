@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 )
@@ -158,4 +160,26 @@ func TestAnAbortedAnswerIsNotTakenForWhole(t *testing.T) {
 		}
 		response.Body.Close()
 	}
+}
+
+// TestALargeServerMayTakeMoreMemory: the bound follows what is in use, both ways. The
+// large object is never written, so it takes no memory.
+func TestALargeServerMayTakeMoreMemory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	serving(t, t.TempDir())
+	settles := func(what string, holds func(limit int64) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !holds(debug.SetMemoryLimit(-1)); {
+			if time.Now().After(end) {
+				t.Fatalf("%s, the limit is %d MiB", what, debug.SetMemoryLimit(-1)>>20)
+			}
+			runtime.GC()
+		}
+	}
+	settles("with a small heap", func(limit int64) bool { return limit == roomy })
+	large := make([]byte, 700<<20)
+	settles("with 700 MiB in use", func(limit int64) bool { return limit >= 1400<<20 })
+	runtime.KeepAlive(large)
+	settles("with a small heap again", func(limit int64) bool { return limit == roomy })
 }
