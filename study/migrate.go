@@ -123,20 +123,31 @@ type scheduled struct {
 	waits    func(*session.Session) []protocol.Wait
 }
 
-// Candidates are the studies with a command that may have a trial for a worker.
-func (v scheduled) Candidates(caller access.Caller) (list []pool.Candidate, working map[string]bool) {
-	working = map[string]bool{}
+// works reports whether the study, with a command, may have a trial for a worker.
+func works(r *session.Session) bool {
+	return r.Trains() && (r.Stale || r.Broken == nil && !r.Idle() && !r.Full(0))
+}
+
+// Candidates are the studies that work and that the caller sees.
+func (v scheduled) Candidates(caller access.Caller) []pool.Candidate {
+	var list []pool.Candidate
 	for r := range v.sessions.Each() {
-		if r.Trains() && (r.Stale || r.Broken == nil && !r.Idle() && !r.Full(0)) {
-			working[r.ID] = true
-			if caller.Sees(r.ID, r.Owner) {
-				list = append(list, pool.Candidate{
-					Study: r.Study.ID, Owner: r.Owner, Priority: r.Study.Definition.Priority, Running: r.Held, Created: r.Study.Created,
-				})
-			}
+		if works(r) && caller.Sees(r.ID, r.Owner) {
+			list = append(list, pool.Candidate{
+				Study: r.Study.ID, Owner: r.Owner, Priority: r.Study.Definition.Priority, Running: r.Held, Created: r.Study.Created,
+			})
 		}
 	}
-	return list, working
+	return list
+}
+
+// Working are the studies that work.
+func (v scheduled) Working() map[string]bool {
+	working := map[string]bool{}
+	for r := range v.sessions.Each() {
+		working[r.ID] = works(r)
+	}
+	return working
 }
 
 // View shows the study unless it is over, or is not in memory as it should be.

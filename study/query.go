@@ -307,7 +307,7 @@ func (s *queries) Deflation(ctx context.Context, ref string) (protocol.StudyDefl
 		workers := s.allocator.Snapshot()
 		answer.Slots = scheduler.Slots(workers)
 		if r.Study.Definition.Sprint != nil {
-			answer.Sprint = new(scheduler.Sprints(workers))
+			answer.Sprint = new(s.allocator.Sprints())
 		}
 		return answer, nil
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
 	"github.com/tandem-tune/tandem/workers/approximation"
-	"github.com/tandem-tune/tandem/workers/scheduler"
 )
 
 // Approximation has trials of low priority leave out data, or sprint, for others.
@@ -24,7 +23,7 @@ func (s Approximation) Do(now time.Time) {
 		return
 	}
 	contenders := s.contenders(now)
-	s.On.Approximation.Choose(contenders, s.Allocator.Leases(), scheduler.Sprints(s.Allocator.Snapshot()), s.sprintTriggers(), now)
+	s.On.Approximation.Choose(contenders, s.Allocator.Leases(), s.Allocator.Sprints(), s.sprintTriggers(), now)
 }
 
 // contenders are the studies that workers may train for at the moment, those of the

@@ -51,7 +51,7 @@ func New(options session.Options, roles Roles) *Registry {
 func (s *Registry) Loaded() []*session.Session {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Collect(maps.Values(s.sessions))
+	return slices.AppendSeq(make([]*session.Session, 0, len(s.sessions)), maps.Values(s.sessions))
 }
 
 // Each yields the sessions in memory, each while it is locked.

@@ -198,6 +198,18 @@ type Standing struct {
 	Calls  int
 }
 
+// Sprints is what all workers that were heard of have left for sprints.
+func (w Workers) Sprints() (sum protocol.SprintAccount) {
+	defer w.locked()()
+	for member := range w.workers.All() {
+		if account := member.Sprint; account != nil && w.heard(member) {
+			sum.Joules, sum.Of, sum.Watts = sum.Joules+account.Joules, sum.Of+account.Of, sum.Watts+account.Watts
+			sum.ExtraWatts = max(sum.ExtraWatts, account.ExtraWatts) // of one trial, at most
+		}
+	}
+	return sum
+}
+
 // Snapshot is the pool at one moment. Nothing in it is to be changed.
 type Snapshot struct {
 	Now     time.Time
@@ -210,7 +222,9 @@ type Snapshot struct {
 func (w Workers) Snapshot() Snapshot {
 	defer w.locked()()
 	all := Snapshot{Now: w.now(), Rules: w.rules.Copy(), Held: w.holdings()}
-	for _, member := range w.workers.Members() {
+	members := w.workers.Members()
+	all.Workers = make([]Standing, 0, len(members))
+	for _, member := range members {
 		one := Standing{Member: member, Alive: w.heard(&member), Trials: w.leases.HeldBy(member.Registration.ID), Drain: w.rules.DrainOf(member)}
 		if waiter, waits := w.queue.Waiter(member.Registration.ID); waits {
 			one.Calls = waiter.Calls

@@ -5,7 +5,6 @@ package scheduler
 import (
 	"slices"
 
-	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/allocator"
 	"github.com/tandem-tune/tandem/workers/demand"
 )
@@ -18,7 +17,7 @@ func Runnable(p allocator.Snapshot, ask allocator.Ask) bool {
 
 // Hosts are the workers.
 func Hosts(p allocator.Snapshot) []demand.Host {
-	var hosts []demand.Host
+	hosts := make([]demand.Host, 0, len(p.Workers))
 	for _, worker := range p.Workers {
 		one := demand.HostOf(worker.Member, len(worker.Trials), !worker.Alive)
 		one.Draining = worker.Drain != nil
@@ -41,15 +40,4 @@ func Slots(p allocator.Snapshot) int {
 		}
 	}
 	return max(1, slots)
-}
-
-// Sprints is what all workers that were heard of have left for sprints.
-func Sprints(p allocator.Snapshot) (sum protocol.SprintAccount) {
-	for _, worker := range p.Workers {
-		if account := worker.Sprint; account != nil && worker.Alive {
-			sum.Joules, sum.Of, sum.Watts = sum.Joules+account.Joules, sum.Of+account.Of, sum.Watts+account.Watts
-			sum.ExtraWatts = max(sum.ExtraWatts, account.ExtraWatts) // of one trial, at most
-		}
-	}
-	return sum
 }

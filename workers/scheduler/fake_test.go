@@ -66,18 +66,25 @@ func (e *entry) queue(on budget.Budget, configuration space.Configuration) {
 // studies are those of a test.
 type studies map[string]*entry
 
-func (all studies) Candidates(caller access.Caller) (list []pool.Candidate, working map[string]bool) {
-	working = map[string]bool{}
+func (e *entry) works() bool {
+	return len(e.Queue) > 0 && (e.Parallel == 0 || e.running < e.Parallel)
+}
+
+func (all studies) Candidates(caller access.Caller) (list []pool.Candidate) {
 	for _, e := range all {
-		if len(e.Queue) == 0 || e.Parallel > 0 && e.running >= e.Parallel {
-			continue
-		}
-		working[e.ID] = true
-		if caller.Sees(e.ID, e.owner) {
+		if e.works() && caller.Sees(e.ID, e.owner) {
 			list = append(list, pool.Candidate{Study: e.ID, Owner: e.owner, Priority: e.priority, Running: e.running, Created: e.created})
 		}
 	}
-	return list, working
+	return list
+}
+
+func (all studies) Working() map[string]bool {
+	working := map[string]bool{}
+	for _, e := range all {
+		working[e.ID] = e.works()
+	}
+	return working
 }
 
 func (all studies) View(_ context.Context, study string, show func(Study)) {

@@ -132,6 +132,7 @@ func (s *Scheduler) Choices(ctx context.Context, caller access.Caller, worker st
 	}
 	p := s.planFor(ctx, caller, worker, candidates, arrival)
 	if p == nil {
+		list = make([]Choice, 0, len(candidates))
 		for _, candidate := range candidates {
 			list = append(list, Choice{Study: candidate.Study, Number: allocator.Next, Alone: !arrival.Several})
 		}

@@ -20,8 +20,9 @@ import (
 // Studies are what the scheduler asks of the studies.
 type Studies interface {
 	// Candidates are the studies that the caller sees and that may have a trial for a
-	// worker; working are all that may.
-	Candidates(caller access.Caller) (list []pool.Candidate, working map[string]bool)
+	// worker. Working are all that may.
+	Candidates(caller access.Caller) []pool.Candidate
+	Working() map[string]bool
 	// View shows the study while it is locked. One that is over, or is not in memory as
 	// it should be, is not shown: it is served as workers ask.
 	View(ctx context.Context, study string, show func(Study))
@@ -79,9 +80,9 @@ func New(studies Studies, pool *allocator.Allocator, now func() time.Time) *Sche
 // Candidates are the studies that the caller sees and that may have a trial for a worker,
 // in the pool's order.
 func (s *Scheduler) Candidates(caller access.Caller, shares allocator.Shares) []pool.Candidate {
-	candidates, working := s.studies.Candidates(caller)
+	candidates := s.studies.Candidates(caller)
 	if shares.Clearing {
-		s.allocator.KeepClearing(working)
+		s.allocator.KeepClearing(s.studies.Working())
 	}
 	shares.Give(candidates)
 	pool.Order(candidates)
