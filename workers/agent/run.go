@@ -194,7 +194,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
 	lastErrors := r.output.Errors.Lines(process.LastErrorLines)
-	request = r.agent.pool.Host.Explain(outcomeOf(result, ended, r.orders.Directive, r.progress, lastErrors), lastErrors, r.directory)
+	request = r.agent.pool.Host.Explain(outcomeOf(result, ended, r.orders.Directive, r.progress, lastErrors), lastErrors, r.directory, r.place.Directory)
 	if r.tail, _ = enclave.Tail(r.lease, request.Outcome, lastErrors); ended.kind == notEnded {
 		request = enclave.Quiet(r.lease, request)
 	}

@@ -23,14 +23,17 @@ func HowToGrant(path string) string {
 
 // Explain looks for what the sandbox may have refused in the end of a command's
 // standard error, and says how its worker's owner can allow it; empty where it
-// finds nothing. The directory is the study's.
-func (s *Sandbox) Explain(lastErrors []string, directory string) string {
+// finds nothing. The directory is the study's; own is the run's, which the sandbox
+// leaves to the command.
+func (s *Sandbox) Explain(lastErrors []string, directory, own string) string {
 	if s.Mode() == Off {
 		return ""
 	}
 	for at := len(lastErrors) - 1; at >= 0; at-- {
 		line := lastErrors[at]
 		switch path := pathIn(line); {
+		case own != "" && within(path, own):
+			return ""
 		case network.MatchString(line):
 			if s.mode == Strict {
 				return "the worker's sandbox is strict, which leaves no network: have what the script needs in files"

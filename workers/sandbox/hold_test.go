@@ -295,8 +295,21 @@ func TestACommandEndsWithItsWorker(t *testing.T) {
 
 func TestOffHoldsNothing(t *testing.T) {
 	s, err := Open(context.Background(), Options{Mode: Off, Read: []string{"/missing"}})
-	if err != nil || s.Mode() != Off || s.Layers() != nil || s.Explain([]string{"Permission denied: '/x'"}, "/") != "" {
+	if err != nil || s.Mode() != Off || s.Layers() != nil || s.Explain([]string{"Permission denied: '/x'"}, "/", "") != "" {
 		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+// TestTheRunsOwnFolderIsNotExplained: what a command does not find in its own run's
+// folder is its own doing, wherever that folder is.
+func TestTheRunsOwnFolderIsNotExplained(t *testing.T) {
+	said := []string{"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/scratch/7/1/checkpoint/model'"}
+	s := opened(t, Options{})
+	if got := s.Explain(said, "/study", "/tmp/scratch/7/1"); got != "" {
+		t.Errorf("of its own folder it says %s", got)
+	}
+	if got := s.Explain(said, "/study", "/tmp/scratch/7/2"); !strings.Contains(got, "--allow-read /tmp/scratch/7/1") {
+		t.Errorf("of another folder it says %q", got)
 	}
 }
 

@@ -15,12 +15,12 @@ func TestAMissingModuleIsExplained(t *testing.T) {
 		"ValueError: bad": false,
 	} {
 		request := protocol.FinishRequest{Outcome: protocol.CommandFailed, Reason: "exit code 1"}
-		got := Host{}.Explain(request, []string{"Traceback", last}, "/study").Reason
+		got := Host{}.Explain(request, []string{"Traceback", last}, "/study", "").Reason
 		if strings.Contains(got, want) != told {
 			t.Errorf("%s: %s", last, got)
 		}
 	}
-	if got := (Host{}).Explain(protocol.FinishRequest{Outcome: protocol.CommandFailed}, nil, "").Reason; got != "" {
+	if got := (Host{}).Explain(protocol.FinishRequest{Outcome: protocol.CommandFailed}, nil, "", "").Reason; got != "" {
 		t.Errorf("of nothing it says %s", got)
 	}
 }

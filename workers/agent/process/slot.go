@@ -35,11 +35,11 @@ var missingModule = regexp.MustCompile(`No module named '([^']+)'`)
 
 // Explain adds to a command's failure what the sandbox may have to do with it, or what
 // its Python lacks.
-func (h Host) Explain(request protocol.FinishRequest, lastErrors []string, directory string) protocol.FinishRequest {
+func (h Host) Explain(request protocol.FinishRequest, lastErrors []string, directory, own string) protocol.FinishRequest {
 	if request.Outcome != protocol.CommandFailed {
 		return request
 	}
-	hint := h.Sandbox.Explain(lastErrors, directory)
+	hint := h.Sandbox.Explain(lastErrors, directory, own)
 	if len(lastErrors) > 0 && hint == "" {
 		if missing := missingModule.FindStringSubmatch(lastErrors[len(lastErrors)-1]); missing != nil {
 			hint = fmt.Sprintf("the Python that ran the script has no module %s: install it there, or start the worker with --path and the folder bin of an environment that has it", missing[1])
