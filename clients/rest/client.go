@@ -11,10 +11,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +37,9 @@ type Options struct {
 	// Authorities are whom the client trusts to sign the server's certificate;
 	// nil: whom the machine trusts. It is ignored with an HTTPClient.
 	Authorities *x509.CertPool
+	// Reread reads the authorities again once a certificate was refused, for the next
+	// attempt: the server may have new ones. nil: they stay.
+	Reread func() (*x509.CertPool, error)
 	// Insecure allows the token to go to another machine without TLS.
 	Insecure bool
 	// Patience is how long a call is tried again when the server cannot be
@@ -105,6 +110,9 @@ func New(options Options) (*Client, error) {
 		client.patience = defaultPatience
 	}
 	sender := http.Client{Transport: newTransport(options.Authorities)}
+	if options.Reread != nil {
+		sender.Transport = &rereading{reread: options.Reread, transport: sender.Transport, authorities: options.Authorities}
+	}
 	if options.HTTPClient != nil {
 		sender = *options.HTTPClient
 	}
@@ -126,6 +134,34 @@ func newTransport(authorities *x509.CertPool) http.RoundTripper {
 		transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
 	}
 	return transport
+}
+
+// rereading sends with the authorities that were read last.
+type rereading struct {
+	reread      func() (*x509.CertPool, error)
+	mutex       sync.Mutex
+	transport   http.RoundTripper
+	authorities *x509.CertPool
+}
+
+// RoundTrip sends a request, and reads the authorities again if the server's certificate
+// was refused. Those in use stay while the file cannot be read.
+func (r *rereading) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mutex.Lock()
+	transport := r.transport
+	r.mutex.Unlock()
+	answer, err := transport.RoundTrip(request)
+	var refused *tls.CertificateVerificationError
+	if !errors.As(err, &refused) {
+		return answer, err
+	}
+	authorities, unread := r.reread()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if unread == nil && !authorities.Equal(r.authorities) {
+		r.authorities, r.transport = authorities, newTransport(authorities)
+	}
+	return answer, err
 }
 
 func loopback(host string) bool {

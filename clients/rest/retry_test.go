@@ -222,3 +222,27 @@ func TestServersThatSayNothingAreGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoWaitsIsToldWhy: at once where the server asks to come back later, and after a
+// second or so where attempts fail one after the other; once a call.
+func TestWhoWaitsIsToldWhy(t *testing.T) {
+	t.Parallel()
+	ten, one, soon := status(507, "Retry-After", "10"), status(429, "Retry-After", "1"), status(502)
+	for _, c := range []struct {
+		failures []func() (*http.Response, error)
+		told     int
+	}{
+		{nil, 0}, {failures(ten), 1}, {failures(ten, ten, ten), 1}, {failures(one), 0}, {failures(soon, soon), 0}, {failures(soon, soon, soon, soon, soon), 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			told := 0
+			s := &server{t: t, answer: failing("{}", c.failures...)}
+			client := s.client(func(o *rest.Options) { o.Waits = func(error, time.Duration) { told++ } })
+			if err := client.Health(t.Context()); err != nil || told != c.told {
+				t.Errorf("after %d failures told %d times and not %d: %v", len(c.failures), told, c.told, err)
+			}
+		})
+	}
+}
+
+func failures(all ...func() (*http.Response, error)) []func() (*http.Response, error) { return all }

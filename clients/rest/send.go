@@ -38,7 +38,7 @@ func (c *caller) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	if r.mutates() && !r.once && r.key == "" {
 		r.key = rand.Text()
 	}
-	deadline := time.Now().Add(c.patience)
+	deadline, told := time.Now().Add(c.patience), false
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		answer, again, err := c.attempt(ctx, r)
 		if err == nil {
@@ -56,7 +56,8 @@ func (c *caller) send(ctx context.Context, r request) (io.ReadCloser, error) {
 		if time.Now().Add(wait).After(deadline) {
 			return nil, err
 		}
-		if pause == longFrom && c.waits != nil {
+		if !told && c.waits != nil && (pause >= longFrom || again > time.Second) {
+			told = true
 			c.waits(err, c.patience)
 		}
 		if sleep(ctx, wait) != nil {

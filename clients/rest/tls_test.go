@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"crypto/x509"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -73,5 +74,37 @@ func TestOnlyTheGivenAuthorityIsTrusted(t *testing.T) {
 	}
 	if took := time.Since(began); took > 50*time.Second {
 		t.Errorf("what no further attempt can change was tried again for %v", took)
+	}
+}
+
+// TestAuthoritiesAreReadAgain: a client that runs for long meets a server with another
+// authority, and trusts it as soon as its file does.
+func TestAuthoritiesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	server, reached := encrypted(t, true)
+	other, trusted := x509.NewCertPool(), x509.NewCertPool()
+	trusted.AddCert(server.Certificate())
+	file, unread := other, error(nil)
+	client, err := rest.New(rest.Options{URL: server.URL, Token: "secret", Authorities: other, Patience: -1,
+		Reread: func() (*x509.CertPool, error) { return file, unread }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(believed bool, of string) {
+		t.Helper()
+		if err := client.Health(t.Context()); (err == nil) != believed {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+	call(false, "with another authority")
+	file, unread = nil, errors.New("half written")
+	call(false, "while the file cannot be read")
+	file, unread = trusted, nil
+	call(false, "in the attempt that reads the file")
+	call(true, "in the next")
+	file = other // read only when a certificate is refused
+	call(true, "in the one after it")
+	if reached.Load() != 2 {
+		t.Errorf("%d calls reached the server", reached.Load())
 	}
 }
