@@ -30,7 +30,11 @@ func (s study) with(folder, script, times, section string) study {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("testdata/threads.py")
+	from := "threads.py"
+	if script == "loader.py" {
+		from = script
+	}
+	source, err := os.ReadFile("testdata/" + from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,4 +233,46 @@ func (s *site) progress(t *testing.T, name string) protocol.Progress {
 		t.Fatal(err)
 	}
 	return view.Progress
+}
+
+// TestLoaderWorkersAreTunedWhereTheScriptReadsThem runs studies without a system section:
+// of a script whose epochs wait for data, which more processes prepare faster; and of one
+// that never asks for their number, which then appears nowhere.
+func TestLoaderWorkersAreTunedWhereTheScriptReadsThem(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("this machine has one core: there is nothing to choose from")
+	}
+	t.Parallel()
+	here, folder := newSite(t), t.TempDir()
+	here.worker("--slots", "1")
+	short := func(name string) study {
+		return newStudy(t, name, "epochs, epochs: {min: 6, max: 6}", "0.1", 4)
+	}
+	reader := short("reader").with(folder, "loader.py", "", "")
+	if plan := here.must("study", "plan", reader.file); !strings.Contains(plan, "trial.loader_workers()") {
+		t.Errorf("the plan does not say what has the loader's processes tuned:\n%s", plan)
+	}
+	all, _, _ := epochsOf(t, here, reader, "reader")
+	if all[trial.Probing] == 0 || all[""] > 0 {
+		t.Errorf("the epochs ran under %v: want some that probe, and a phase for each", all)
+	}
+	trials := here.books("reader").Trials
+	last := trials[len(trials)-1]
+	if loaders, _ := last.Setting.Configuration[system.LoaderWorkers].Integer(); loaders == 0 {
+		t.Errorf("the last trial ended with %v: %s", last.Setting.Configuration, last.Setting.Why)
+	}
+	for number, reports := range here.books("reader").reports(t) {
+		for _, report := range reports {
+			if _, told := report.System[system.LoaderWorkers]; !told {
+				t.Errorf("epoch %d of trial %v does not say how many processes loaded its data", report.Epoch, number)
+			}
+		}
+	}
+	epochsOf(t, here, short("other").with(folder, "same.py", "", ""), "other")
+	claimsNothing(t, here.progress(t, "other"))
+	for _, one := range here.books("other").Trials {
+		if _, has := one.Setting.Configuration[system.LoaderWorkers]; has {
+			t.Errorf("trial %d of a script that reads no loader_workers has %v", one.Number, one.Setting.Configuration)
+		}
+	}
 }

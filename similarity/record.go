@@ -26,6 +26,9 @@ type Record struct {
 	// are arguments of the script. It is empty where there are none.
 	Fixed   string    `json:"fixed,omitempty" maxLength:"64"`
 	Updated time.Time `json:"updated"`
+	// Reads is what its script takes by itself of the knobs that it asks for; empty where it
+	// asks for none.
+	Reads system.Configuration `json:"reads,omitempty"`
 	// Odd says that the newest profile was not like those before it under the same
 	// configuration: a second one in a row is a drift.
 	Odd bool `json:"odd,omitempty"`

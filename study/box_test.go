@@ -15,6 +15,9 @@ import (
 type workload struct {
 	seconds func(threads, neighbours int) float64
 	name    string
+	// loads is by how much longer an epoch takes with so many processes that load data; nil:
+	// it does not.
+	loads func(loaders int) float64
 	// resident is the memory it uses, in bytes.
 	resident float64
 }
@@ -37,6 +40,9 @@ type box struct {
 	knobs   []string
 	// honours says that the script follows what it is told of its threads.
 	honours bool
+	// loaders is how many processes the script loads data with by itself; 0: it asks for no
+	// number of them.
+	loaders int
 	running []*job
 	// most is how many trials ran at once, full the most cores they asked for.
 	most, full int
@@ -48,6 +54,7 @@ type job struct {
 	work       workload
 	epoch      int
 	threads    int
+	loaders    int
 	began, end time.Time
 	neighbours int
 }
@@ -94,7 +101,7 @@ func (b *box) step(study string, work workload) bool {
 		if reply.Lease == nil {
 			break
 		}
-		b.begin(&job{lease: reply.Lease, work: work, epoch: reply.Lease.FirstEpoch, threads: threadsOf(reply.Lease.System, b.cores)})
+		b.begin(&job{lease: reply.Lease, work: work, epoch: reply.Lease.FirstEpoch, threads: threadsOf(reply.Lease.System, b.cores), loaders: b.loadersOf(reply.Lease.System)})
 	}
 	if len(b.running) == 0 {
 		b.w.t.Fatal("nothing runs and nothing is to be had")
@@ -117,6 +124,23 @@ func threadsOf(configuration map[string]space.Value, otherwise int) int {
 	return otherwise
 }
 
+// loadersOf is how many processes a script that asks loads with.
+func (b *box) loadersOf(configuration map[string]space.Value) int {
+	if n, ok := configuration[system.LoaderWorkers].Number(); ok {
+		return int(n)
+	}
+	return b.loaders
+}
+
+// inForce is what the script says that it ran with.
+func (j *job) inForce(reads bool) map[string]space.Value {
+	said := map[string]space.Value{system.CPUThreads: space.Int(int64(j.threads))}
+	if reads {
+		said[system.LoaderWorkers] = space.Int(int64(j.loaders))
+	}
+	return said
+}
+
 func (b *box) begin(j *job) {
 	if j.epoch == j.lease.FirstEpoch {
 		b.running = append(b.running, j)
@@ -125,6 +149,9 @@ func (b *box) begin(j *job) {
 	j.neighbours = len(b.running) - 1
 	j.began = time.Now()
 	seconds := j.work.seconds(j.threads, j.neighbours) * j.lease.Budget.DataFraction
+	if j.work.loads != nil {
+		seconds *= j.work.loads(j.loaders)
+	}
 	if j.epoch == j.lease.FirstEpoch {
 		seconds *= 1.3 // it warms up
 	}
@@ -147,7 +174,7 @@ func (b *box) end(j *job) {
 		LeaseEpoch: j.lease.LeaseEpoch, Epoch: j.epoch, Seconds: trial.Float(seconds), SetupSeconds: setup,
 		Metrics:    map[string]trial.Float{"accuracy": accuracy(j.lease, j.epoch)},
 		Energy:     &trial.Energy{Joules: trial.Float(10 * seconds * float64(j.threads)), Method: "estimate: test"},
-		System:     map[string]space.Value{system.CPUThreads: space.Int(int64(j.threads))},
+		System:     j.inForce(b.loaders > 0),
 		Neighbours: trial.Float(j.neighbours), Profile: j.work.profile(j.threads),
 	})
 	if err != nil {
@@ -155,7 +182,7 @@ func (b *box) end(j *job) {
 	}
 	if directive.Action == protocol.Continue {
 		if b.honours {
-			j.threads = threadsOf(directive.System, j.threads)
+			j.threads, j.loaders = threadsOf(directive.System, j.threads), b.loadersOf(directive.System)
 		}
 		j.epoch++
 		b.begin(j)

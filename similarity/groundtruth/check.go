@@ -79,6 +79,7 @@ func (c *checker) record(at string, record similarity.Record, now time.Time) {
 	if record.Contrast != nil {
 		c.contrast(at+".contrast", *record.Contrast)
 	}
+	c.knobs(at+".reads", record.Reads)
 	if record.Process != nil {
 		c.process(at+".process", *record.Process)
 	}
@@ -108,9 +109,7 @@ func (c *checker) record(at string, record similarity.Record, now time.Time) {
 
 // contrast checks a comparison that is being made.
 func (c *checker) contrast(at string, contrast similarity.Contrast) {
-	for name, value := range contrast.Configuration {
-		c.knob(at+".configuration."+name, name, value)
-	}
+	c.knobs(at+".configuration", contrast.Configuration)
 	c.within(at+".neighbours", float64(contrast.Neighbours), 0, maxNeighbours)
 	c.within(at+".before", float64(contrast.Before), 0, maxCount)
 	c.within(at+".after", float64(contrast.After), 0, maxCount)
@@ -127,9 +126,7 @@ func (c *checker) process(at string, process similarity.Process) {
 		return
 	}
 	for i, loaded := range process.Loaded {
-		for name, value := range loaded {
-			c.knob(fmt.Sprintf("%s.loaded[%d].%s", at, i, name), name, value)
-		}
+		c.knobs(fmt.Sprintf("%s.loaded[%d]", at, i), loaded)
 	}
 	c.features(at+".memory", process.Memory)
 	c.features(at+".grown", process.Grown)
@@ -153,9 +150,7 @@ func (c *checker) within(at string, value, low, high float64) {
 }
 
 func (c *checker) cell(at string, cell similarity.Cell) {
-	for name, value := range cell.Configuration {
-		c.knob(at+".configuration."+name, name, value)
-	}
+	c.knobs(at+".configuration", cell.Configuration)
 	if cell.Compared != nil {
 		c.compared(at+".compared", *cell.Compared)
 	}
@@ -196,6 +191,13 @@ func (c *checker) features(at string, features map[string]float64) {
 	}
 }
 
+// knobs checks the values of a configuration.
+func (c *checker) knobs(at string, configuration system.Configuration) {
+	for name, value := range configuration {
+		c.knob(at+"."+name, name, value)
+	}
+}
+
 // knob checks a value of a configuration against the catalogue.
 func (c *checker) knob(at, name string, value space.Value) {
 	knob, known := system.Find(name)
@@ -203,14 +205,11 @@ func (c *checker) knob(at, name string, value space.Value) {
 		c.fault(at, value, "is not a knob: there are %s", strings.Join(system.Names(), ", "))
 		return
 	}
-	number, numeric := value.Number()
-	_, whole := value.Integer()
 	text, _ := value.Text()
 	switch {
 	case knob.Kind == system.Word && !word(text):
 		c.fault(at, value, "must be a word of at most 64 letters, digits, - and _")
-	case knob.Kind == system.Whole && !whole, knob.Kind == system.Number && !numeric,
-		knob.Kind != system.Word && !(number >= knob.Low && number <= knob.High):
+	case !knob.Takes(value):
 		c.fault(at, value, "must be a %s from %g to %g", map[system.Kind]string{system.Whole: "whole number", system.Number: "number"}[knob.Kind], knob.Low, knob.High)
 	}
 }

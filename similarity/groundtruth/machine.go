@@ -44,6 +44,7 @@ type Machine struct {
 // addition to what is known.
 type guessInput struct {
 	study string
+	reads string // the configuration's key
 	at    reuse.Situation
 }
 
@@ -117,11 +118,33 @@ type Run struct {
 	By        *similarity.Grouping
 	Settings  system.Settings
 	Constants system.Configuration
+	// Reads is what the script takes by itself of the knobs that it asks for.
+	Reads     system.Configuration
 	Situation reuse.Situation
 	// Left is how many epochs it has left.
 	Left int
 	// Parameters knows what the study's runs search with.
 	Parameters reuse.Parameters
+}
+
+// Reads is what the run's script takes by itself of the knobs that it asks for, as far as
+// its own record says, else the newest of its study or script.
+func (m *Machine) Reads(run Run) system.Configuration {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if own, known := m.runs[run.Record]; known {
+		return own.Reads
+	}
+	study, script := m.memory(run.By).Kin(run.record(), reuse.MaxRuns)
+	if kin := slices.Concat(script, study); len(kin) > 0 {
+		return kin[len(kin)-1].Reads
+	}
+	return nil
+}
+
+// record is that of the run before its first epoch.
+func (r Run) record() similarity.Record {
+	return similarity.Record{ID: r.Record, Study: r.Study, Script: r.Script, Code: r.Code, Fixed: r.Fixed, Reads: r.Reads}
 }
 
 // Start returns the setting of a new lease of the run. It is known of the run
@@ -144,7 +167,7 @@ func (m *Machine) Start(run Run) (setting trial.Setting, resumed bool) {
 func (m *Machine) input(run Run) reuse.Input {
 	input := reuse.Input{
 		Settings: run.Settings, Constants: run.Constants, Situation: run.Situation, Left: run.Left, Parameters: run.Parameters,
-		Record: similarity.Record{ID: run.Record, Study: run.Study, Script: run.Script, Code: run.Code, Fixed: run.Fixed},
+		Record: run.record(),
 	}
 	input.Planned = m.guess(run, input)
 	if input.Planned.Phase == trial.Machine {
@@ -173,7 +196,7 @@ func (m *Machine) Continue(run Run, epoch Epoch) reuse.Result {
 	input.Record.Machine = epoch.Machine
 	if own, known := m.runs[run.Record]; known {
 		input.Record = own
-		input.Record.Study, input.Record.Script, input.Record.Code, input.Record.Fixed = run.Study, run.Script, run.Code, run.Fixed
+		input.Record.Study, input.Record.Script, input.Record.Code, input.Record.Fixed, input.Record.Reads = run.Study, run.Script, run.Code, run.Fixed, run.Reads
 	}
 	input.Planned, input.NewRecord, input.Epoch, input.Held = epoch.Planned, epoch.NewRecord, epoch.Epoch, epoch.Held
 	return reuse.Decide(m.memory(run.By), input)
@@ -181,7 +204,7 @@ func (m *Machine) Continue(run Run, epoch Epoch) reuse.Result {
 
 // guess is reuse.Guess, asked again only when enough has been learned since.
 func (m *Machine) guess(run Run, input reuse.Input) trial.Setting {
-	of := guessInput{run.Study, run.Situation}
+	of := guessInput{run.Study, run.Reads.Key(), run.Situation}
 	if known, ok := m.guesses[of]; ok && m.puts < known.until {
 		return known.setting
 	}

@@ -94,7 +94,7 @@ func Decide(memory *similarity.Memory, q Input) Result {
 		odd := memory.Drifted(cell, q.Epoch.Features) && !usual(memory, own, q.Epoch)
 		switch {
 		case odd && own.Odd:
-			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script, Code: own.Code, Fixed: own.Fixed, Process: own.Process}
+			own = similarity.Record{ID: q.NewRecord, Machine: own.Machine, Study: own.Study, Script: own.Script, Code: own.Code, Fixed: own.Fixed, Process: own.Process, Reads: own.Reads}
 			result.Drifted = true
 		case odd: // chance, until the next one says the same: it counts for nothing
 			q.Epoch.Features, q.Epoch.Timed = nil, false

@@ -9,7 +9,8 @@ import (
 )
 
 // Tuning is what is tuned while trials run; nil for nothing. Automatic tunes the
-// threads, unless the study sets them itself or its results depend on them.
+// threads, unless the study sets them itself or its results depend on them; which other
+// knobs the script reads is known when it runs.
 func (d Definition) Tuning() *system.Settings {
 	switch {
 	case d.System.Word != Automatic:
@@ -80,7 +81,7 @@ func (d Definition) SystemPlan() []string {
 	}
 	rest := "Other knobs are not tuned, as they need values under system."
 	if least, most := d.GPUsEach(); least == 0 && most == 0 && d.Asked().GPUs == nil {
-		rest = "Where there are GPUs, nothing is tuned unless resources.gpus is set."
+		rest = "Where there are GPUs, threads are tuned only if resources.gpus is set."
 	}
-	return []string{fmt.Sprintf("System: cpu_threads is tuned while trials train, from 1 to %s.", most), rest}
+	return []string{fmt.Sprintf("System: cpu_threads is tuned while trials train, from 1 to %s; loader_workers likewise, from 0, if the script calls trial.loader_workers().", most), rest}
 }

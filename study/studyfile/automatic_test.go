@@ -18,9 +18,9 @@ func TestWhatIsTunedByDefault(t *testing.T) {
 		tunes         bool
 		says          string
 	}{
-		"nothing":           {"", "", true, "cpu_threads is tuned while trials train, from 1 to the cores of a worker."},
-		"auto":              {"system: auto", "", true, "nothing is tuned unless resources.gpus is set"},
-		"cores":             {"resources: {cores: 4, gpus: 0}", "", true, "from 1 to the 4 cores that resources keeps. Other knobs are not tuned"},
+		"nothing":           {"", "", true, "cpu_threads is tuned while trials train, from 1 to the cores of a worker; loader_workers likewise"},
+		"auto":              {"system: auto", "", true, "threads are tuned only if resources.gpus is set"},
+		"cores":             {"resources: {cores: 4, gpus: 0}", "", true, "if the script calls trial.loader_workers(). Other knobs are not tuned"},
 		"off":               {"system: off", "", false, "as system is off"},
 		"false":             {"system: false", "", false, "as system is off"},
 		"constants":         {"system: {cpu_threads: 2}", "", false, "lists no values"},

@@ -32,15 +32,16 @@ func (c Configuration) With(other Configuration) Configuration {
 	return both
 }
 
-// Demand is how many cores a training keeps busy with the configuration: its
-// cores, or its threads where they are fewer; every core of the machine where it
-// has neither.
+// Demand is how many cores a training keeps busy with the configuration: as many as
+// its threads, or its loader's processes where they are more, but no more than its cores;
+// every core of the machine where it has neither threads nor cores.
 func (c Configuration) Demand(machine int) int {
 	demand := machine
-	for _, name := range []string{CPUThreads, Cores} {
-		if n, ok := c[name].Number(); ok {
-			demand = min(demand, int(n))
-		}
+	if threads, ok := c[CPUThreads].Number(); ok {
+		demand = min(machine, int(max(threads, number(c, LoaderWorkers))))
+	}
+	if cores, ok := c[Cores].Number(); ok {
+		demand = min(demand, int(cores))
 	}
 	return max(1, demand)
 }

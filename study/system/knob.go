@@ -12,7 +12,11 @@
 // same way. The package decides nothing: similarity/probing and similarity/reuse do.
 package system
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tandem-tune/tandem/study/space"
+)
 
 // The knobs.
 const (
@@ -71,6 +75,17 @@ type Knob struct {
 	// About says what it is, Undo how it is undone when the trial ends or the
 	// agent dies.
 	About, Undo string
+}
+
+// Takes reports whether the value is of the knob's kind and within its bounds.
+func (k Knob) Takes(value space.Value) bool {
+	number, numeric := value.Number()
+	_, whole := value.Integer()
+	_, word := value.Text()
+	if k.Kind == Word {
+		return word
+	}
+	return numeric && (whole || k.Kind == Number) && number >= k.Low && number <= k.High
 }
 
 const ends = "ends with the command"

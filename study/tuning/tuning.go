@@ -49,18 +49,23 @@ func (s Study) parameters(of trial.Trial, machine string) reuse.Parameters {
 	}
 }
 
-// on is the study's knobs as far as they can be set there; nil for none.
-func (s Study) on(here allocator.Site) *system.Settings {
+// on is the study's knobs as far as they can be set there; nil for none. Automatic tuning
+// has those that the script reads, with what it takes of them by itself.
+func (s Study) on(here allocator.Site, reads system.Configuration) *system.Settings {
 	all := s.Definition.Tuning()
 	if all == nil {
 		return nil
 	}
-	if s.Definition.System.Word == definition.Automatic {
+	if s.automatic() {
 		threads := s.threads(here)
 		if threads == nil {
 			return nil
 		}
-		return &system.Settings{Objective: all.Objective, Tuned: []system.Tuned{{Name: system.CPUThreads, Values: threads}}}
+		chosen := &system.Settings{Objective: all.Objective, Tuned: []system.Tuned{{Name: system.CPUThreads, Values: threads}}}
+		if own, read := reads[system.LoaderWorkers]; read {
+			chosen.Tuned = append(chosen.Tuned, system.Tuned{Name: system.LoaderWorkers, Values: s.loaders(here, own)})
+		}
+		return chosen
 	}
 	possible := system.Settings{Objective: all.Objective}
 	for _, tuned := range all.Tuned {
@@ -75,12 +80,22 @@ func (s Study) on(here allocator.Site) *system.Settings {
 	return &possible
 }
 
+func (s Study) automatic() bool { return s.Definition.System.Word == definition.Automatic }
+
 // threads are the numbers of threads that automatic tuning tries there: powers of two
 // up to the cores that a trial may keep busy, or what is given; nil for nothing.
 func (s Study) threads(here allocator.Site) []space.Value {
 	if given, _ := s.given(here); given > 0 {
 		return []space.Value{space.Int(int64(given))}
 	}
+	if most := s.most(here); most > 1 {
+		return system.UpTo(most)
+	}
+	return nil
+}
+
+// most is how many cores a trial may keep busy there.
+func (s Study) most(here allocator.Site) int {
 	most := here.Room.Machine
 	if !here.Room.Elastic {
 		most = here.Room.Share()
@@ -88,16 +103,39 @@ func (s Study) threads(here allocator.Site) []space.Value {
 	if asked := s.Definition.Asked().Cores; asked > 0 {
 		most = min(most, asked)
 	}
-	if most == 1 {
+	return most
+}
+
+// loaders are the numbers of loader processes that automatic tuning tries there: what the
+// script takes by itself, which is the default, none, and powers of two up to the cores,
+// which the trial's processes divide.
+func (s Study) loaders(here allocator.Site, own space.Value) []space.Value {
+	values := []space.Value{own}
+	for _, value := range append([]space.Value{space.Int(0)}, system.UpTo(s.most(here)/max(1, s.Definition.Processes))...) {
+		if value != own {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// reads is what the script takes by itself of the knobs that it asks for, by the
+// configuration of an epoch. What it was given it did not choose: then earlier runs tell.
+func (s Study) reads(known *groundtruth.Machine, run groundtruth.Run, t trial.Trial, inForce system.Configuration) system.Configuration {
+	value, read := inForce[system.LoaderWorkers]
+	if !read || !s.automatic() {
 		return nil
 	}
-	return system.UpTo(most)
+	if _, given := t.Setting.Configuration[system.LoaderWorkers]; given {
+		return known.Reads(run)
+	}
+	return system.Configuration{system.LoaderWorkers: value}
 }
 
 // given is the number of threads that a trial has there where automatic tuning leaves it
 // alone, and why; else 0.
 func (s Study) given(here allocator.Site) (threads int, why string) {
-	if s.Definition.System.Word != definition.Automatic {
+	if !s.automatic() {
 		return 0, ""
 	}
 	if here.Threads > 0 {
@@ -139,7 +177,7 @@ func (s Study) Demands(machine int) int {
 
 // Known is what runs on the machine have taught; nil where the study tunes nothing there.
 func (s Study) Known(ctx context.Context, truth *groundtruth.Base, here allocator.Site) (*groundtruth.Machine, error) {
-	if s.on(here) == nil {
+	if s.on(here, nil) == nil {
 		return nil, nil
 	}
 	return truth.Machine(ctx, here.Machine)
@@ -148,16 +186,21 @@ func (s Study) Known(ctx context.Context, truth *groundtruth.Base, here allocato
 // Begin is the configuration of a new lease: what is known to be good for
 // the trial, else for trials like it, as far as the machine has room for it.
 func (s Study) Begin(known *groundtruth.Machine, t trial.Trial, here allocator.Site) *trial.Setting {
-	settings := s.on(here)
-	if known == nil || settings == nil {
+	if known == nil {
 		return nil
 	}
-	run := s.runOn(here, t, *settings)
+	run := s.runOn(here, t)
+	run.Reads = known.Reads(run)
+	settings := s.on(here, run.Reads)
+	if settings == nil {
+		return nil
+	}
+	run.Settings = *settings
 	if !run.Situation.Elastic {
 		run.Situation.Cores = run.Situation.Machine // what it shares with others is its user's choice
 	}
 	setting, resumed := known.Start(run)
-	if _, why := s.given(here); why != "" {
+	if _, why := s.given(here); why != "" && run.Reads == nil {
 		setting.Why = why
 		return &setting
 	}
@@ -186,12 +229,12 @@ func settled(phase trial.Phase) bool {
 func nearer(phase trial.Phase) bool { return phase == trial.Study || phase == trial.Script }
 
 // runOn is the trial as the ground truth sees it there.
-func (s Study) runOn(here allocator.Site, t trial.Trial, settings system.Settings) groundtruth.Run {
+func (s Study) runOn(here allocator.Site, t trial.Trial) groundtruth.Run {
 	script := groundtruth.ScriptKey(s.Owner, s.Definition.Command, s.Definition.Directory)
 	return groundtruth.Run{
 		Study: groundtruth.StudyKey(s.ID), Script: script, Code: groundtruth.CodeKey(s.Definition.Code), Fixed: groundtruth.FixedKey(script, s.Definition.Space),
 		Record: groundtruth.RecordID(t, here.Machine), By: s.Definition.Similarity,
-		Settings: settings, Constants: s.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
+		Constants: s.Definition.System.Constants, Situation: reuse.Situation{Machine: here.Room.Machine, Cores: here.Cores, Elastic: here.Room.Elastic, Wanted: here.Wanted},
 		Left: t.Budget.Epochs - t.LastEpoch, Parameters: s.parameters(t, here.Machine),
 	}
 }
@@ -209,16 +252,21 @@ type Guidance struct {
 // Guide decides with which system configuration a trial goes on after a report.
 func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.Report, here allocator.Site, now time.Time) Guidance {
 	g := Guidance{Configuration: s.inForce(t, report)}
-	settings := s.on(here)
-	if known == nil || settings == nil || t.Setting == nil {
+	if known == nil || t.Setting == nil {
 		return g
 	}
+	run := s.runOn(here, t)
+	run.Reads = s.reads(known, run, t, g.Configuration)
+	settings := s.on(here, run.Reads)
+	if settings == nil {
+		return g
+	}
+	run.Settings, run.Left = *settings, t.Budget.Epochs-report.Epoch
+	t = givenTo(t, run.Reads)
 	if system.Configuration(g.Configuration).Equal(t.Setting.Configuration) {
 		g.Phase, g.Why = t.Setting.Phase, t.Setting.Why
 	}
 	first := t.State == trial.Leased
-	run := s.runOn(here, t, *settings)
-	run.Left = t.Budget.Epochs - report.Epoch
 	answer := known.Continue(run, groundtruth.Epoch{
 		Epoch: s.epochOf(t, report, g.Configuration, first), Planned: *t.Setting, Held: held(t, g.Configuration, first),
 		Machine: here.Machine, NewRecord: groundtruth.RecordID(drifted(t), here.Machine),
@@ -226,7 +274,7 @@ func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.
 	answer.Record.Updated = now
 	setting := answer.Setting
 	setting.Drifts = t.Setting.Drifts
-	if _, why := s.given(here); why != "" {
+	if _, why := s.given(here); why != "" && run.Reads == nil {
 		setting.Why = why
 	}
 	if answer.Drifted {
@@ -237,6 +285,15 @@ func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.
 		g.Saved = answer.Saved.Times(trial.Float(t.Budget.DataFraction))
 	}
 	return g
+}
+
+// givenTo is the trial as if it had been given what its script takes by itself, where it
+// was given nothing else.
+func givenTo(t trial.Trial, own system.Configuration) trial.Trial {
+	setting := *t.Setting
+	setting.Configuration = own.With(setting.Configuration)
+	t.Setting = &setting
+	return t
 }
 
 // drifted is the trial as another workload.
@@ -258,11 +315,10 @@ func (s Study) inForce(t trial.Trial, report protocol.Report) map[string]space.V
 		return t.Setting.Configuration
 	}
 	configuration := system.Configuration{}.With(constants)
-	for name := range t.Setting.Configuration {
-		if _, constant := constants[name]; constant {
-			continue
-		}
-		if value, told := report.System[name]; told {
+	for name, value := range report.System {
+		_, constant := constants[name]
+		_, tuned := t.Setting.Configuration[name]
+		if knob, _ := system.Find(name); !constant && (tuned || s.automatic() && name == system.LoaderWorkers && knob.Takes(value)) {
 			configuration[name] = value
 		}
 	}

@@ -29,6 +29,13 @@ class SystemValues(Values):
         """The value, None without one, without counting as read."""
         return super().get(name)
 
+    def ask(self, name: str, default: Any) -> Any:
+        """The value, or the default, which counts as read: so the server learns that the script follows the knob."""
+        if name not in self:
+            self._read[name] = default
+            return default
+        return self[name]
+
     def change(self, values: Mapping[str, Any]) -> None:
         """Take a new configuration in place of this one."""
         super().clear()

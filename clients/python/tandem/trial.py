@@ -134,6 +134,16 @@ class Trial:
         """What the last report was answered."""
         return self._directive
 
+    def loader_workers(self, default: int = 0) -> int:
+        """How many processes prepare the data: ``DataLoader(data, num_workers=trial.loader_workers())``.
+
+        Call it in each epoch, and make the loader anew: with ``system: auto``, the default of studies that run a
+        command, the number of a script that calls it is tuned. ``default`` is what such a script has untuned.
+        """
+        if isinstance(default, bool) or not isinstance(default, int) or default < 0:
+            raise ValueError(f"default must be a whole number from 0 on, not {default!r}")
+        return int(self.system.ask("loader_workers", default))
+
     def epochs(self) -> Iterator[int]:
         """The epochs of this budget that are left to train, counted from 1.
 

@@ -181,3 +181,22 @@ def test_a_process_of_its_own_keeps_its_threads(start_server: StartServer, monke
     study_on(server).optimize(objective)
     assert (torch.told, os.environ["OMP_NUM_THREADS"]) == ([], "9")
     assert [report.get("system") for report in server.reports["s1-0"]] == [{"loader_workers": 2}]
+
+
+def test_a_script_that_asks_for_its_loader_tells_so(start_agent: StartAgent) -> None:
+    agent = start_agent()
+    agent.directives[1] = {"action": "continue", "system": {"cpu_threads": 1, "loader_workers": 4}}
+    trial = tandem.current_trial()
+    asked = []
+    for _ in trial.epochs():
+        asked.append(trial.loader_workers(default=2))
+        trial.report(accuracy=0.5)
+    assert asked == [2, 4, 4]
+    assert in_force(agent) == [{"loader_workers": 2}, {"loader_workers": 4}, {"loader_workers": 4}]
+
+
+@pytest.mark.parametrize("default", [-1, 1.5, True, "two"])
+def test_no_number_of_processes_is_refused(start_agent: StartAgent, default: Any) -> None:
+    start_agent()
+    with pytest.raises(ValueError, match="default must be a whole number"):
+        tandem.current_trial().loader_workers(default)
