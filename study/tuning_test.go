@@ -156,10 +156,18 @@ func TestAScriptThatIgnoresItsThreadsIsMeasuredAsItIs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			asked := reports[0].System[system.CPUThreads]
+			asked, ignored := reports[0].System[system.CPUThreads], map[trial.LeaseEpoch]int{}
 			for _, report := range reports {
 				if report.Rung == reports[0].Rung && report.System[system.CPUThreads] != asked {
 					t.Errorf("epoch %d of trial %d is said to have run with %v threads, and did with %v", report.Epoch, one.Number, report.System[system.CPUThreads], asked)
+				}
+				if report.SystemPhase == "" {
+					ignored[report.LeaseEpoch]++
+				}
+			}
+			for lease, times := range ignored {
+				if times > 1 {
+					t.Errorf("under lease %d trial %d was told %d times to change its threads, which it does not", lease, one.Number, times)
 				}
 			}
 		}

@@ -54,6 +54,9 @@ type Setting struct {
 	// Drifts counts how often the profile has changed under the present lease so
 	// much that the trial was looked up anew.
 	Drifts int `json:"drifts,omitempty"`
+	// Ignored are knobs that the running command was told to change and did not: they stay
+	// as they are until it is started again.
+	Ignored []string `json:"ignored,omitempty"`
 	// AwaitsControl says that no other trial starts on the machine until the trial has
 	// run the default there alone.
 	AwaitsControl bool `json:"awaits_control,omitempty"`

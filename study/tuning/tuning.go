@@ -80,78 +80,6 @@ func (s Study) on(here allocator.Site, reads system.Configuration) *system.Setti
 	return &possible
 }
 
-func (s Study) automatic() bool { return s.Definition.System.Word == definition.Automatic }
-
-// threads are the numbers of threads that automatic tuning tries there: powers of two
-// up to the cores that a trial may keep busy, or what is given; nil for nothing.
-func (s Study) threads(here allocator.Site) []space.Value {
-	if given, _ := s.given(here); given > 0 {
-		return []space.Value{space.Int(int64(given))}
-	}
-	if most := s.most(here); most > 1 {
-		return system.UpTo(most)
-	}
-	return nil
-}
-
-// most is how many cores a trial may keep busy there.
-func (s Study) most(here allocator.Site) int {
-	most := here.Room.Machine
-	if !here.Room.Elastic {
-		most = here.Room.Share()
-	}
-	if asked := s.Definition.Asked().Cores; asked > 0 {
-		most = min(most, asked)
-	}
-	return most
-}
-
-// loaders are the numbers of loader processes that automatic tuning tries there: what the
-// script takes by itself, which is the default, none, and powers of two up to the cores,
-// which the trial's processes divide.
-func (s Study) loaders(here allocator.Site, own space.Value) []space.Value {
-	values := []space.Value{own}
-	for _, value := range append([]space.Value{space.Int(0)}, system.UpTo(s.most(here)/max(1, s.Definition.Processes))...) {
-		if value != own {
-			values = append(values, value)
-		}
-	}
-	return values
-}
-
-// reads is what the script takes by itself of the knobs that it asks for, by the
-// configuration of an epoch. What it was given it did not choose: then earlier runs tell.
-func (s Study) reads(known *groundtruth.Machine, run groundtruth.Run, t trial.Trial, inForce system.Configuration) system.Configuration {
-	value, read := inForce[system.LoaderWorkers]
-	if !read || !s.automatic() {
-		return nil
-	}
-	if _, given := t.Setting.Configuration[system.LoaderWorkers]; given {
-		return known.Reads(run)
-	}
-	return system.Configuration{system.LoaderWorkers: value}
-}
-
-// given is the number of threads that a trial has there where automatic tuning leaves it
-// alone, and why; else 0.
-func (s Study) given(here allocator.Site) (threads int, why string) {
-	if !s.automatic() {
-		return 0, ""
-	}
-	if here.Threads > 0 {
-		return here.Threads, "the worker's environment sets the threads, so they are not tuned"
-	}
-	asked := s.Definition.Asked()
-	if gpus, _ := s.Definition.GPUsEach(); here.Room.MachineGPUs > 0 && gpus == 0 && asked.GPUs == nil {
-		most := here.Room.Machine
-		if asked.Cores > 0 {
-			most = min(most, asked.Cores)
-		}
-		return most, "the worker has GPUs and resources.gpus is missing, so a trial has the whole machine"
-	}
-	return 0, ""
-}
-
 // Demands is how many cores a trial of the study needs at least on the machine,
 // 0 for all of them, or for its part of it where it shares a GPU.
 func (s Study) Demands(machine int) int {
@@ -213,7 +141,7 @@ func (s Study) Begin(known *groundtruth.Machine, t trial.Trial, here allocator.S
 	grid := settings.Grid(run.Constants, run.Situation.Machine)
 	if before := t.Setting; before != nil && settled(before.Phase) && !nearer(setting.Phase) && slices.ContainsFunc(grid, system.Configuration(before.Configuration).Equal) {
 		again := *before // it was found on another type of machine
-		again.AwaitsControl = false
+		again.AwaitsControl, again.Ignored = false, nil
 		again.Configuration = reuse.Fit(before.Configuration, grid, run.Situation)
 		return &again
 	}
@@ -267,13 +195,14 @@ func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.
 		g.Phase, g.Why = t.Setting.Phase, t.Setting.Why
 	}
 	first := t.State == trial.Leased
+	fixed := held(t, g.Configuration, first)
 	answer := known.Continue(run, groundtruth.Epoch{
-		Epoch: s.epochOf(t, report, g.Configuration, first), Planned: *t.Setting, Held: held(t, g.Configuration, first),
+		Epoch: s.epochOf(t, report, g.Configuration, first), Planned: *t.Setting, Held: fixed,
 		Machine: here.Machine, NewRecord: groundtruth.RecordID(drifted(t), here.Machine),
 	})
 	answer.Record.Updated = now
 	setting := answer.Setting
-	setting.Drifts = t.Setting.Drifts
+	setting.Drifts, setting.Ignored = t.Setting.Drifts, slices.DeleteFunc(fixed, fixedByStart)
 	if _, why := s.given(here); why != "" && run.Reads == nil {
 		setting.Why = why
 	}
@@ -345,17 +274,22 @@ func (s Study) epochOf(t trial.Trial, report protocol.Report, configuration syst
 }
 
 // held are the knobs that cannot be switched while the command runs: those that
-// need a new start, and those that the script was told to switch and did not.
+// need a new start, and those that the script was told to switch once and did not.
 func held(t trial.Trial, inForce system.Configuration, first bool) []string {
 	var names []string
 	for name, meant := range t.Setting.Configuration {
-		knob, known := system.Find(name)
-		if !known || !knob.Live || !first && inForce[name] != meant {
+		if fixedByStart(name) || !first && inForce[name] != meant || slices.Contains(t.Setting.Ignored, name) {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+// fixedByStart reports whether the knob switches only when the command is started.
+func fixedByStart(name string) bool {
+	knob, known := system.Find(name)
+	return !known || !knob.Live
 }
 
 // Occupies is how many cores the trial keeps busy on a machine with that many;
