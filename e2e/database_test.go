@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -172,6 +174,20 @@ func TestTheLastTokenIsReplacedInTheDatabase(t *testing.T) {
 	// The server that owns the database makes one on its own machine too.
 	if made = p.cli("token", "create", "--scope", "viewer", "--name", "beside", "--data", p.folders[0]); made.code != 0 || !strings.HasPrefix(made.stdout, "tandem_viewer_") {
 		t.Errorf("with the folder of the owner: exit code %d, %s", made.code, made.stderr)
+	}
+	// Who has a folder of studies and names a database is told that they are not in it.
+	const apart = "nothing of that is in --database"
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "tandem.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	late, err := launch.Serve(binary, folder, "--database", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(late.Kill)
+	if !strings.Contains(late.Output(), apart) || strings.Contains(p.servers[0].Output(), apart) {
+		t.Errorf("a server with a folder of studies says\n%s", late.Output())
 	}
 	for _, c := range []struct{ flags, says string }{
 		{"--database /srv/tandem", "postgres://"},

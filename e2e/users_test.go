@@ -99,7 +99,12 @@ func TestAGroupSharesAStudy(t *testing.T) {
 	for _, name := range []string{"alice", "bob", "carol", "dave"} {
 		users[name] = at.as(at.must("token", "create", "--scope", "user", "--name", name))
 	}
-	at.must("group", "set", "ml", "--member", "alice:viewer", "--member", "bob:viewer", "--member", "carol:editor")
+	if said := at.must("group", "set", "ml", "--member", "alice:viewer", "--member", "bob:viewer", "--member", "carol:editor"); strings.Contains(said, "No token is") {
+		t.Errorf("of users that are there it says\n%s", said)
+	}
+	if said := at.must("group", "set", "vacant", "--member", "alice:viewer", "--member", "karol:viewer"); !strings.Contains(said, "No token is user karol's now") || strings.Contains(said, "user alice's") {
+		t.Errorf("of a user that is not there it says\n%s", said)
+	}
 	expect := func(when, user string, code int, says string, args ...string) {
 		t.Helper()
 		if got := cli(t, users[user], args...); got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
@@ -115,6 +120,9 @@ func TestAGroupSharesAStudy(t *testing.T) {
 		}
 	}
 	hidden("before it is shared")
+	if got := at.cli("study", "show", "ours"); got.code != 1 || !strings.Contains(got.stderr, "a user's is OWNER:NAME") {
+		t.Errorf("an administrator who leaves the owner out reads\n%s", got.stderr)
+	}
 	expect("with a group of others", "dave", 1, "there is no study", "study", "share", "alice:ours", "--group", "ml")
 	expect("with a group that is not there", "alice", 1, `there is no group "vision"`, "study", "share", "ours", "--group", "vision")
 	expect("by its owner", "alice", 0, "is shared with ml", "study", "share", "ours", "--group", "ml")

@@ -88,6 +88,9 @@ func TestACostEndsAStudy(t *testing.T) {
 
 func TestAQuotaBoundsTheCostOfADay(t *testing.T) {
 	in(func(t *testing.T, w *world) {
+		if _, err := w.service.SetQuota(w.ctx, "alice", protocol.Quota{CostADay: 10}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("without prices: %v", err)
+		}
 		w.priced()
 		if _, err := w.service.SetQuota(w.ctx, "alice", protocol.Quota{CostADay: 10}); err != nil {
 			t.Fatal(err)

@@ -160,7 +160,7 @@ func New(store Store, logs journal.LogStore, options Options) *Service {
 func (s *Service) serve(truth *groundtruth.Base) {
 	now := s.options.Now
 	s.governed = governed{governor.New(s.allocator, governor.Options{
-		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify,
+		Now: now, NewID: func() string { return newID(s.options.Random) }, Users: s.options.Users, Priced: s.options.Tariff.Priced(), Find: s.sessions.Find, Apply: s.applyRules, Changed: s.sessions.Notify,
 	})}
 	s.viewed = viewed{poolview.New(poolview.Options{Sessions: s.sessions, Allocator: s.allocator, Scheduler: s.scheduler, GPUs: s.gpus})}
 	s.inferred = inferred{inference.New(s.store, inference.Options{Holder: s.holder, RanOn: s.ranOn, Record: s.recordInference, Import: s.importArchitectures, Wanted: s.wanted, Refresh: s.refreshInference, Leaders: s.leaders, Entries: s.poolEntries, Apply: s.applyRules, Look: s.Look, Gate: gate.New(), Now: now})}

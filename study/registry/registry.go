@@ -229,6 +229,8 @@ func (s *Registry) Find(ctx context.Context, ref string) (journal.Study, error) 
 		err = problem.New(problem.Forbidden, "study %s is %s's, and your role on it is %s: this takes the role %s", found.Definition.Name, cmp.Or(found.Owner, access.Administrators), s.RoleOf(caller, found.ID), caller.Asks)
 	case err == nil:
 		err = access.Deny(problem.New(problem.NotFound, "there is no study %q", ref))
+	case caller.Sight == access.All && caller.Owner == "" && !strings.Contains(ref, journal.Separator):
+		err = problem.New(problem.NotFound, "there is no study %q of an administrator: a user's is OWNER:NAME", ref)
 	}
 	return journal.Study{}, err
 }

@@ -34,7 +34,7 @@ func (g *Governor) redrain(ctx context.Context, worker string, drain *protocol.D
 	defer g.gate.Leave()
 	names, trials, found, foreign := g.allocator.Drainable(access.CallerOf(ctx), worker, drain == nil)
 	if !found {
-		err := problem.New(problem.NotFound, "there is no worker of yours with the name or id %q: the page of workers and \"tandem workers\" list them", worker)
+		err := problem.New(problem.NotFound, "there is no worker with the name or id %q that you may drain: a user may drain workers with tokens of their own, and an administrator all", worker)
 		if foreign {
 			return protocol.Drained{}, access.Deny(err)
 		}

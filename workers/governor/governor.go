@@ -19,6 +19,8 @@ type Options struct {
 	NewID func() string
 	// Users are the names of the users there are; nil: any name may be one's.
 	Users func(context.Context) (map[string]bool, error)
+	// Priced reports whether there are prices, by which a quota can bound money.
+	Priced bool
 	// Find returns the study with the reference, if the caller sees it.
 	Find func(ctx context.Context, ref string) (journal.Study, error)
 	// Apply makes the entries durable, with the answer that is pointed to under the call's

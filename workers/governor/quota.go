@@ -26,7 +26,11 @@ func checkUser(at, user string) []problem.Field {
 
 // SetQuota bounds what the user has of the pool, in place of any quota before.
 func (g *Governor) SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error) {
-	if faults := checkUser("user", user); len(faults) > 0 {
+	faults := checkUser("user", user)
+	if quota.CostADay > 0 && !g.options.Priced {
+		faults = append(faults, problem.Field{Path: "cost_a_day", Value: quota.CostADay, Message: "needs prices, and this server has none: start it with --prices FILE, or leave it out"})
+	}
+	if len(faults) > 0 {
 		return protocol.QuotaView{}, problem.WithFields("the quota is not valid", faults)
 	}
 	users, err := g.users(ctx)

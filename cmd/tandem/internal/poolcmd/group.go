@@ -55,13 +55,27 @@ func groupSetCommand(flags *term.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return term.SayAnswer(out, flags.JSON, group, "Group %s: %s\n", format.Plain(group.Name), shownMembers(group))
+			users, err := client.Users(ctx)
+			if err != nil {
+				return err
+			}
+			return term.SayAnswer(out, flags.JSON, group, "Group %s: %s\n%s", format.Plain(group.Name), shownMembers(group), absentMembers(group, users))
 		}),
 	}
 	command.Flags().StringSliceVar(&members, "member", nil, "USER:ROLE, with the role viewer or editor (repeatable)")
 	command.Flags().StringVar(&provided, "provided", "", "role of users whom the identity provider puts into a group of this name: viewer or editor (default none)")
 	term.CompleteFlag(command, "provided", term.Words("viewer", "editor"))
 	return command
+}
+
+// absentMembers says which members nobody is, a line for each.
+func absentMembers(group protocol.UserGroup, users []protocol.UserView) (said string) {
+	for _, member := range slices.Sorted(maps.Keys(group.Members)) {
+		if !slices.ContainsFunc(users, func(one protocol.UserView) bool { return one.Name == member }) {
+			said += absentUser(member)
+		}
+	}
+	return said
 }
 
 // shownMembers are the members of a group in words.

@@ -79,7 +79,7 @@ func checkQuota(quota protocol.Quota, hours, gibibytes float64) error {
 		{"--trials", float64(quota.Trials)}, {"--gpus", float64(quota.GPUs)}, {"--gpu-hours-a-day", hours}, {"--joules-a-day", quota.JoulesADay}, {"--cost-a-day", quota.CostADay}, {"--weight", quota.Weight}, {"--dataset-gib", gibibytes},
 	} {
 		if !(one.value >= 0) || math.IsInf(one.value, 1) { // NaN is not
-			return term.Misuse("%s (%g) must be a number of at least 0, which is no bound", one.flag, one.value)
+			return term.Misuse("%s (%g) must be a number of at least 0, which is the default", one.flag, one.value)
 		}
 	}
 	return nil

@@ -97,6 +97,9 @@ func (p *Process) openDatabase(ctx context.Context) (err error) {
 	if p.database.Unchecked() {
 		p.options.Logger.Warn("the database's pages have no checksums, so that damage by its disk would go unnoticed: stop PostgreSQL and run pg_checksums --enable", "database", p.database.Place())
 	}
+	if databaseBytes(p.options.Data) >= 0 {
+		p.options.Logger.Warn("the data folder has a database of its own, and nothing of that is in --database: to serve it, leave --database out", "data", p.options.Data)
+	}
 	if err := p.listen(); err != nil {
 		return err
 	}

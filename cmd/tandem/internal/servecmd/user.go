@@ -26,7 +26,7 @@ with the identity provider.`})
 		Long: `End all tokens and sessions of a user, and forget who it is at the identity
 provider. Its studies stay. Whom the provider and --oidc-allow-... still let in
 can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
-		Do: (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed",
+		Do: (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed; the studies stay, and go on",
 	}.Command(&flags))
 	return command
 }

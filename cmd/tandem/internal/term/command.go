@@ -37,13 +37,18 @@ func Group(command *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return command.Help()
 		}
-		hint := ""
-		if similar := command.SuggestionsFor(args[0]); len(similar) > 0 {
-			hint = fmt.Sprintf("; did you mean %q?", command.CommandPath()+" "+similar[0])
-		}
-		return Misuse("there is no command %q%s\nSee '%s --help'", command.CommandPath()+" "+args[0], hint, command.CommandPath())
+		return noCommand(command, args[0])
 	}
 	return command
+}
+
+// noCommand says that the group has none of the name.
+func noCommand(group *cobra.Command, name string) error {
+	hint := ""
+	if similar := group.SuggestionsFor(name); len(similar) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", group.CommandPath()+" "+similar[0])
+	}
+	return Misuse("there is no command %q%s\nSee '%s --help'", group.CommandPath()+" "+name, hint, group.CommandPath())
 }
 
 // Arguments checks the number of positional arguments and says what they are.

@@ -60,6 +60,9 @@ func (e Ended) Error() string { return fmt.Sprintf("the command ended with code 
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if args := command.Flags().Args(); command.HasSubCommands() && len(args) > 0 {
+			return noCommand(command, args[0])
+		}
 		text, parser, _ := strings.Cut(err.Error(), "strconv.Parse")
 		if kind, _, number := strings.Cut(parser, ":"); number {
 			text += map[string]string{"Int": "it must be a whole number", "Uint": "it must be a whole number of at least 0", "Float": "it must be a number", "Bool": "it must be true or false"}[kind]
