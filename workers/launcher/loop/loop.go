@@ -93,7 +93,7 @@ func (l *Loop) Tick(ctx context.Context) error {
 }
 
 // asks is how often the server alone is asked between two looks.
-const asks = 2 * time.Second
+const asks = 500 * time.Millisecond
 
 // Wait returns when it is time for the next look: after Every, or as soon as a study wants
 // more trials than at the last one. The engine is not asked: that costs its site something.

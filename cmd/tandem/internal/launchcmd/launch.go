@@ -152,7 +152,7 @@ func (f *flags) flagged(command *cobra.Command) *cobra.Command {
 	own.StringVar(&f.logs, "logs", "", "folder for the jobs' output and tokens, on a disk that all nodes have (default: ~/.tandem/jobs)")
 	own.BoolVar(&f.dryRun, "dry-run", false, "say once what would be done, and do nothing")
 	own.BoolVar(&f.once, "once", false, "act once, for cron")
-	own.DurationVar(&f.every, "every", 10*time.Second, "how often to look at least: 1s or more; it looks within seconds when a study wants more")
+	own.DurationVar(&f.every, "every", 10*time.Second, "how often to look at least: 1s or more; it looks at once when a study wants more")
 	own.DurationVar(&f.idle, "idle", 5*time.Minute, "after how long without a trial a worker leaves")
 	return command
 }
