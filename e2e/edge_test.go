@@ -92,6 +92,26 @@ func TestTheWinnerComesWithItsDeployment(t *testing.T) {
 	}
 }
 
+// TestAModelRunsWhereItsMemoryMatters has a real model run here for a device that is not: it
+// takes more than the study allows, which weights and activations alone do not.
+func TestAModelRunsWhereItsMemoryMatters(t *testing.T) {
+	t.Parallel()
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil || len(libraries) == 0 {
+		t.Skip("scripts/test has not installed ONNX Runtime")
+	}
+	here := newSite(t)
+	here.worker("--slots", "1", "--onnxruntime", libraries[0])
+	s := newDeployedStudy(t, "memory", "../inference_emu/emulator/testdata/cnn.onnx", "raspberry-pi-4")
+	s.rewrite("batch_size: {low: 1, high: 4}", "batch_size: {low: 1, high: 4}, memory_mib: 4")
+	here.must("study", "create", s.file)
+	here.must("study", "watch", s.name)
+	until(t, "what the model takes here", func() bool {
+		found := read[protocol.Deployments](t, here.must("study", "deployments", s.name, "--trial", "0", "--json"))
+		return !found.Devices[0].Runs() && strings.Contains(found.Devices[0].Unmet[0], " MiB by a run, more than the 4 MiB")
+	})
+}
+
 // checkSaved looks at the folder that was saved for the deployment, with the trained model.
 func checkSaved(t *testing.T, folder, said string, want deployment.Deployment, trained string) {
 	t.Helper()

@@ -87,12 +87,13 @@ func (s *Service) recordInference(ctx context.Context, e inference.Result, answe
 	return s.sessions.Commit(ctx, tx, answer)
 }
 
-// wanted is what studies in memory want to know of a device, the newest study first.
+// wanted is what studies in memory want to know of a device, of any if it has no name, the
+// newest study first.
 func (s *Service) wanted(name string) (list []inference.Wanted) {
 	var created []time.Time
 	for r := range s.sessions.Each() {
 		def := r.Study.Definition
-		if def.Inference == nil || !slices.Contains(def.Inference.Names(), name) {
+		if def.Inference == nil || name != "" && !slices.Contains(def.Inference.Names(), name) {
 			continue
 		}
 		one := inference.WantedBy(r.Study, r.Trials)

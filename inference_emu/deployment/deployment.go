@@ -73,7 +73,8 @@ type Deployment struct {
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	// JoulesPerSample is zero where nothing is known of the device's power.
 	JoulesPerSample Band `json:"joules_per_sample"`
-	// MemoryBytes are weights and activations, without the program.
+	// MemoryBytes are weights and activations; what a process took beyond the library
+	// where the model ran, on whatever machine.
 	MemoryBytes int64 `json:"memory_bytes"`
 	// Method says what the numbers are: "measured", or "estimate: ..." with what
 	// it stands on. EnergyMethod is the same of the joules.
@@ -175,7 +176,7 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 	a = withRuns(a, known)
 	s := site{
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
-		runs: target.runsOf(a),
+		runs: target.runsOf(a), peaks: peaksOf(a.Runs),
 	}
 	s.settled = target.Ran || target.Board && s.known() >= MostMeasured
 	if target.Fit != nil {
@@ -232,6 +233,7 @@ type site struct {
 	workload     estimate.Workload
 	settings     Settings
 	runs         []emu.Run
+	peaks        []emu.Run // those of any machine that tell the memory of a batch
 	fit          Fit
 	// settled says that what was not measured does not count any more.
 	settled bool
@@ -239,15 +241,15 @@ type site struct {
 
 // evaluate is what a configuration takes: measured where it was, else estimated.
 func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
-	memory := s.memory(c.BatchSize)
-	if own := s.device.Memory.Bytes.Value; memory > own {
-		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s for weights and activations, more than the %s that the device has",
-			c.BatchSize, mebibytes(memory), mebibytes(own))
-	}
 	run, ok := s.ran(c)
-	if most := s.settings.MemoryBytes; most > 0 && max(memory, run.MemoryBytes) > most {
-		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s for weights and activations, more than the %s that it may take (inference.memory_mib)",
-			c.BatchSize, mebibytes(max(memory, run.MemoryBytes)), mebibytes(most))
+	memory, what := s.memory(c.BatchSize, run)
+	if own := s.device.Memory.Bytes.Value; memory > own {
+		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s %s, more than the %s that the device has",
+			c.BatchSize, mebibytes(memory), what, mebibytes(own))
+	}
+	if most := s.settings.MemoryBytes; most > 0 && memory > most {
+		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s %s, more than the %s that it may take (inference.memory_mib)",
+			c.BatchSize, mebibytes(memory), what, mebibytes(most))
 	}
 	p := s.predict(c)
 	if ok {
@@ -303,10 +305,6 @@ func (s site) ran(c tuning.Configuration) (emu.Run, bool) {
 // highest reports whether the cores run at their highest clock, as they are left.
 func (s site) highest(c tuning.Configuration) bool {
 	return c.CPUHertz == 0 || c.CPUHertz >= s.device.Clusters[0].HighestHertz.Value
-}
-
-func (s site) memory(batch int) int64 {
-	return max(1, s.architecture.StoredBytes+s.architecture.ActivationBytes*int64(s.batches(batch)))
 }
 
 func (s site) answer(best tuning.Evaluation, result tuning.Result, load *Batching) Deployment {

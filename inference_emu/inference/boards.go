@@ -266,8 +266,8 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 }
 
 // refresh gives the trials whose objectives are about the device what is known now of the
-// architecture on it. Those that were trained on the worker's own machine hear of what was
-// measured there, whatever their objectives are about.
+// architecture on it. Of what a worker measured, which tells the memory on all devices, all
+// studies hear.
 func (s *Service) refresh(ctx context.Context, name, key, machine, failure string) error {
 	for _, want := range s.options.Wanted(name) {
 		def, first := want.Definition, want.Definition.Inference.Devices[0].Name
@@ -278,6 +278,9 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if err != nil {
 			continue
 		}
+		if _, known := s.siteOf(first); name == "" && !known && strings.HasPrefix(first, device.BoardPrefix) {
+			continue // the board is gone
+		}
 		a, target, others, err := s.lookAt(ctx, *def.Inference, looked{key: key, device: first, machine: machine})
 		if err != nil {
 			return err
@@ -286,7 +289,11 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if err != nil {
 			return err
 		}
-		cost := inferenceOf(a, machine, []deployment.Deployment{found})
+		at := machine
+		if first != device.ThisMachine {
+			at = "" // it is the same for all that train it
+		}
+		cost := inferenceOf(a, at, []deployment.Deployment{found})
 		cost.Failure = failure
 		if err := s.options.Refresh(ctx, want.Study, cost); err != nil {
 			return err

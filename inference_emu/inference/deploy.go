@@ -205,14 +205,12 @@ func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) 
 }
 
 // toRun are the settings in which the worker shall run inferences: where one of
-// the devices is its own machine, no such run is known, and no other worker of
-// the kind is at it: one that had this trial before may have lost it with its lease.
+// the devices is its own machine, or memory is scarce on one; no such run is known; and no
+// other worker of the kind is at it: one that had this trial before may have lost it with
+// its lease.
 func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine string, id trial.ID) []protocol.InferenceCell {
-	if def.Inference == nil || !slices.Contains(def.Inference.Names(), device.ThisMachine) {
-		return nil
-	}
 	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == machine })
-	if at < 0 || slices.ContainsFunc(a.Runs, func(run emu.Run) bool { return run.Machine == machine }) {
+	if def.Inference == nil || at < 0 {
 		return nil
 	}
 	s.mutex.Lock()
@@ -221,21 +219,59 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 	if ok && held.id != id && s.options.Now().Before(held.until) {
 		return nil
 	}
+	batches := func(of func(low, high int) []int) []int {
+		if a.Graph.FixedBatch > 0 {
+			return []int{1} // of all samples that the file takes at a time
+		}
+		return of(def.Inference.BatchSize.Low, def.Inference.BatchSize.High)
+	}
 	var cells []protocol.InferenceCell
+	if !slices.Contains(def.Inference.Names(), device.ThisMachine) {
+		if !scarce(a, def) {
+			return nil
+		}
+		for _, batch := range batches(func(low, high int) []int { return slices.Compact([]int{low, high}) }) {
+			cells = append(cells, protocol.InferenceCell{Batch: batch, Threads: 1})
+		}
+		return cells
+	}
 	low, high := 1, a.Sites[at].Cores
 	if bounds := def.Inference.Cores; bounds != nil {
 		low, high = min(bounds.Low, high), min(bounds.High, high)
 	}
 	for _, threads := range doublings(low, high) {
-		batches := doublings(def.Inference.BatchSize.Low, def.Inference.BatchSize.High)
-		if a.Graph.FixedBatch > 0 {
-			batches = []int{1} // of all samples that the file takes at a time
-		}
-		for _, batch := range batches {
+		for _, batch := range batches(doublings) {
 			cells = append(cells, protocol.InferenceCell{Batch: batch, Threads: threads})
 		}
 	}
+	// Two are what memory needs ([scarce]), which says nothing of the best.
+	if ran := countRuns(a, machine); ran > 2 || ran >= len(cells) {
+		return nil
+	}
 	return cells
+}
+
+func countRuns(a emu.Architecture, machine string) (n int) {
+	for _, run := range a.Runs {
+		if run.Machine == machine {
+			n++
+		}
+	}
+	return n
+}
+
+// scarce reports whether a run has to tell the memory that the model takes on a device of
+// the study: none has, and it is asked for or may not be enough.
+func scarce(a emu.Architecture, def definition.Definition) bool {
+	settings, err := def.Inference.Settings()
+	if err != nil || slices.ContainsFunc(a.Runs, func(run emu.Run) bool { return run.MemoryBytes > 0 }) {
+		return false
+	}
+	devices, err := devicesOf(*def.Inference)
+	return err == nil && (slices.Contains(def.Names(), definition.EdgeMemory) || slices.ContainsFunc(def.Inference.Names(), func(name string) bool {
+		one, err := device.Find(devices, name)
+		return err == nil && deployment.Scarce(a, one, settings)
+	}))
 }
 
 // doublings are low, twice that and so on, and high.

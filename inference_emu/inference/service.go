@@ -13,7 +13,6 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
-	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -63,7 +62,7 @@ type Options struct {
 	// Record makes the result durable, with the answer to the request. A request that
 	// was answered before gets that answer instead.
 	Record func(ctx context.Context, result Result, answer *protocol.ArchitectureReply) error
-	// Wanted is what studies want to know of a device; Refresh makes what became known
+	// Wanted is what studies want to know of a device, of any if it is empty; Refresh makes what became known
 	// of an architecture durable with the trials of the study that train it.
 	Wanted  func(device string) []Wanted
 	Refresh Refresh
@@ -248,7 +247,7 @@ func (s *Service) Inferences(ctx context.Context, id trial.ID, report protocol.I
 	if err := s.keep(ctx, report.Key, report.Runs, emu.Site{Machine: machine}, &reply); err != nil {
 		return reply, err
 	}
-	if err := s.refresh(ctx, device.ThisMachine, report.Key, machine, report.Failure); err != nil {
+	if err := s.refresh(ctx, "", report.Key, machine, report.Failure); err != nil {
 		return reply, err
 	}
 	s.mutex.Lock()

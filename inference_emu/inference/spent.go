@@ -44,14 +44,13 @@ func (s *Service) Unmeasured(ctx context.Context, want Wanted) (string, error) {
 	return fmt.Sprintf("inferences were measured for %.3g minutes, and inference.budget_minutes is %g: what was not measured stays an estimate", spent, section.BudgetMinutes), nil
 }
 
-// of reports whether the run is of one of the section's devices. Runs of workers have their
-// type of machine.
+// of reports whether the run is of one of the section's devices, or of a worker: those have
+// their type of machine.
 func of(run emu.Run, section definition.Inference) bool {
-	names := section.Names()
-	if slices.Contains(names, run.Machine) {
+	if slices.Contains(section.Names(), run.Machine) {
 		return true
 	}
 	devices, err := catalogue()
 	elsewhere := strings.HasPrefix(run.Machine, device.BoardPrefix) || err == nil && slices.ContainsFunc(devices, func(one device.Device) bool { return one.Name == run.Machine })
-	return slices.Contains(names, device.ThisMachine) && !elsewhere
+	return !elsewhere
 }

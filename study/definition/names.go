@@ -33,11 +33,15 @@ func (d Definition) Names() (names []string) {
 // study's first device, if the study has an inference section: of one batch the
 // latency, of the process the memory, and of one sample the rest.
 func EdgeNames() []string {
-	return []string{"edge.joules_per_sample", "edge.latency_ms", "edge.memory_mib", EdgeP99, "edge.samples_per_second", "inference_joules", "inference_seconds"}
+	return []string{"edge.joules_per_sample", "edge.latency_ms", EdgeMemory, EdgeP99, "edge.samples_per_second", "inference_joules", "inference_seconds"}
 }
 
-// EdgeP99 is the 99th percentile of waiting and inference under the study's scenario.
-const EdgeP99 = "edge.p99_ms"
+const (
+	// EdgeP99 is the 99th percentile of waiting and inference under the study's scenario.
+	EdgeP99 = "edge.p99_ms"
+	// EdgeMemory is what a process takes, in MiB.
+	EdgeMemory = "edge.memory_mib"
+)
 
 // NeedsReported are the names among those that a script has to report, since
 // the server does not know them: it knows of inference what the section asks for.
