@@ -4,6 +4,7 @@
 //	go run ./bench/edgetune accuracy -table tx2  # of one source
 //	go run ./bench/edgetune baselines            # beside simpler ways, with 0, 5, 10 and 20 points
 //	go run ./bench/edgetune families             # of networks that calibrated nothing
+//	go run ./bench/edgetune emulation            # whether times here say more of devices elsewhere
 //	go run ./bench/edgetune learn > inference_emu/estimate/knowledge.json
 //	go run ./bench/edgetune networks FOLDER      # ten networks as ONNX files
 //
@@ -42,7 +43,7 @@ func main() {
 
 func run(arguments []string, out io.Writer) error {
 	if len(arguments) == 0 {
-		return errors.New("say what to do: accuracy, baselines, families, learn or networks")
+		return errors.New("say what to do: accuracy, baselines, emulation, families, learn or networks")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
 	table := flags.String("table", "", "only this source: mlperf, nb201, tx2, unicorn or onnxruntime")
@@ -65,6 +66,8 @@ func run(arguments []string, out io.Writer) error {
 		return report(out, all, *table)
 	case "families":
 		return families(out, all)
+	case "emulation":
+		return emulation(out, all)
 	case "baselines":
 		return baselines(out, all, *table)
 	case "learn":
@@ -82,7 +85,7 @@ func run(arguments []string, out io.Writer) error {
 		}
 		return json.NewEncoder(out).Encode(knowledge)
 	}
-	return fmt.Errorf("%q: accuracy, baselines, families, learn or networks", arguments[0])
+	return fmt.Errorf("%q: accuracy, baselines, emulation, families, learn or networks", arguments[0])
 }
 
 // brief keeps six digits.
