@@ -395,8 +395,14 @@ func (s *siege) settled(t *testing.T, study study) {
 			t.Errorf("%s: %d keys came of %d releases", one, times, released[one])
 		}
 	}
-	if arrived < 20 || len(nonces) != arrived+s.lost {
-		t.Errorf("%d keys left, %d came, and %d were lost on the way:\n%v\n%v", len(nonces), arrived, s.lost, released, received)
+	// A worker that no server answers in time, as on a busy machine, gives its lease up, and
+	// takes no key for it any more.
+	forgone, without := regexp.MustCompile(`(?:lost the lease|the end of the lease was not taken)" (trial=\S+ lease=\d+)`), 0
+	for _, one := range forgone.FindAllStringSubmatch(s.outputs.String()+s.processes["worker"].Output(), -1) {
+		without += max(0, released[one[1]]-received[one[1]])
+	}
+	if lost := len(nonces) - arrived; arrived < 20 || lost < s.lost || lost > s.lost+without {
+		t.Errorf("%d keys left, %d came, %d were lost on the way, and %d were for leases that were given up:\n%v\n%v", len(nonces), arrived, s.lost, without, released, received)
 	}
 	if audit := cli(t, nil, "keys", "audit", "--data", filepath.Join(s.folder, "broker")); audit.code != 0 || strings.Count(audit.stdout, "TEST released") != len(nonces) {
 		t.Errorf("the audit ends with %d: %s%s", audit.code, audit.stdout, audit.stderr)
