@@ -122,7 +122,7 @@ func launched(b *testing.B, place string, environment []string, line ...string) 
 	}
 	here.token = strings.TrimSpace(here.must("token", "create", "--scope", "user", "--name", "ann"))
 	launcher, err := launch.Start(binary, environment, slices.Concat(line, []string{
-		"--server", here.server.URL, "--token-file", filepath.Join(place, "token"), "--logs", filepath.Join(place, "logs"), "--", "--probe", "never",
+		"--server", here.server.URL, "--token-file", filepath.Join(place, "token"), "--logs", filepath.Join(place, "logs"), "--", "--probe", "never", "--allow-write", place,
 	}, opened(b))...)
 	if err != nil {
 		b.Fatal(err)
