@@ -18,12 +18,12 @@ import (
 type engine struct {
 	submit  func() // sends one training, which never ends
 	preempt func()
-	lose    func(node string)
+	lose    func() // the node that it runs on
 	end     func() // ends what else would go on asking the engine
 }
 
-// started is what a training does first: it tells its node.
-const started = `echo "${SLURMD_NODENAME:-node}" >> "$PLACE/starts"
+// started is what a training does first: it says so.
+const started = `echo started >> "$PLACE/told/starts"
 `
 
 // plainly sends a training to Slurm as the manual of submitit does.
@@ -32,8 +32,8 @@ import os, sys, time
 import submitit
 
 def train(place):
-    with open(os.path.join(place, "starts"), "a") as starts:
-        starts.write(os.environ["SLURMD_NODENAME"] + "\n")
+    with open(os.path.join(place, "told", "starts"), "a") as starts:
+        starts.write("started\n")
     while True:
         time.sleep(1)
 
@@ -93,7 +93,7 @@ func BenchmarkLaunch(b *testing.B) {
 					pods, _ := here.Objects()
 					here.Disrupt(pods[0].Name, "PreemptionByScheduler")
 				},
-				lose: func(string) { here.FailNode() },
+				lose: here.FailNode,
 			}
 		})
 	})
@@ -104,7 +104,9 @@ func onSlurm(slurm *cluster.Slurm) engine {
 		preempt: func() {
 			slurm.Run("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=true", "--output=/dev/null")
 		},
-		lose: slurm.FailNode,
+		lose: func() {
+			slurm.FailNode(strings.TrimSpace(slurm.Run("squeue", "--noheader", "--partition=spot", "--states=running", "--format=%N")))
+		},
 	}
 }
 
@@ -122,7 +124,7 @@ func launched(b *testing.B, place string, environment []string, line ...string) 
 	}
 	here.token = strings.TrimSpace(here.must("token", "create", "--scope", "user", "--name", "ann"))
 	launcher, err := launch.Start(binary, environment, slices.Concat(line, []string{
-		"--server", here.server.URL, "--token-file", filepath.Join(place, "token"), "--logs", filepath.Join(place, "logs"), "--", "--probe", "never", "--allow-write", place,
+		"--server", here.server.URL, "--token-file", filepath.Join(place, "token"), "--logs", filepath.Join(place, "logs"), "--", "--probe", "never", "--allow-write", filepath.Join(place, "told"),
 	}, opened(b))...)
 	if err != nil {
 		b.Fatal(err)
@@ -136,25 +138,24 @@ func launches(b *testing.B, open func(place string) engine) {
 	took := map[string][]float64{}
 	for range b.N {
 		place, count := b.TempDir(), 0
+		if err := os.Mkdir(filepath.Join(place, "told"), 0o700); err != nil {
+			b.Fatal(err)
+		}
 		on := open(place)
-		another := func(what string, do func()) (node string) {
+		another := func(what string, do func()) {
 			began := time.Now()
 			do()
 			until(b, "another start of the training", func() bool {
-				content, _ := os.ReadFile(filepath.Join(place, "starts")) //nolint:errcheck // there may be none yet
-				nodes := strings.Fields(string(content))
-				if len(nodes) <= count {
-					return false
-				}
-				node, count = nodes[len(nodes)-1], len(nodes)
-				return true
+				content, _ := os.ReadFile(filepath.Join(place, "told", "starts")) //nolint:errcheck // there may be none yet
+				before := count
+				count = strings.Count(string(content), "started")
+				return count > before
 			})
 			took[what] = append(took[what], time.Since(began).Seconds())
-			return node
 		}
 		another("created", on.submit)
-		node := another("preempted", on.preempt)
-		another("lost", func() { on.lose(node) })
+		another("preempted", on.preempt)
+		another("lost", on.lose)
 		on.end()
 	}
 	for what, seconds := range took {

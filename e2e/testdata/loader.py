@@ -4,6 +4,7 @@ batches that wait for a disk, say, and a process that only loads has several und
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import tandem
 
@@ -31,7 +32,7 @@ def main() -> None:
         trial.system.get("cpu_threads")  # its libraries would follow them
         load(trial.loader_workers(), float(os.environ["EPOCH_SECONDS"]))
         trial.report(accuracy=(1 - (trial.params["x"] - 0.7) ** 2) * (1 - 1 / (epoch + 1)))
-        trial.checkpoint(lambda path: open(path, "w").close())
+        trial.checkpoint(lambda path: Path(path).touch())
 
 
 if __name__ == "__main__":
