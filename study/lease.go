@@ -217,6 +217,10 @@ func (s *leases) grant(ctx context.Context, r *session.Session, here session.Les
 	if len(here.Chosen.Types) > 0 {
 		here.Costs, here.Probes = r.Costs(ctx), s.allocator.Probes().Known
 	}
+	if room := here.Room; room.Elastic && room.Slots-room.Trials > 1 { // it has room for another trial
+		one := r.Demand()
+		here.Wanted = here.Wanted || one.Ready+one.More > 1 // beside the one that it gets
+	}
 	tx := r.Begin()
 	tx.Here = here
 	leased, err := tx.NextTrial()

@@ -51,6 +51,36 @@ func TestTrialsThatNeedOneThreadRunBesideEachOther(t *testing.T) {
 	})(t)
 }
 
+// TestTheFirstTrialLeavesCoresToTheNext: of a known script that is faster with two threads,
+// but not twice as fast, a study's first trial takes one where another trial can begin, and
+// both where none can.
+func TestTheFirstTrialLeavesCoresToTheNext(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		b := w.box(true)
+		work := workload{name: "lenet", seconds: func(threads, _ int) float64 { return 4 - float64(threads) }}
+		tuned(w, "known")
+		b.train("known", work)
+		for name, c := range map[string]struct{ stop, want string }{
+			"many": {"trials: 12", "cpu_threads=1"}, "only": {"trials: 1", "cpu_threads=2"},
+		} {
+			w.create("name: example", "name: "+name+"\nsystem: {cpu_threads: {values: [1, 2]}}", "min: 0.25, max: 1", "min: 1, max: 1", "trials: 27", c.stop)
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: name})
+			if err != nil || reply.Lease == nil {
+				t.Fatalf("%s: %+v, %v", name, reply, err)
+			}
+			if key := system.Configuration(reply.Lease.System).Key(); key != c.want {
+				t.Errorf("%s: the first trial begins with %s, want %s", name, key, c.want)
+			}
+			if _, err := w.service.Finish(w.ctx, reply.Lease.Trial, protocol.FinishRequest{LeaseEpoch: reply.Lease.LeaseEpoch, Outcome: protocol.Interrupted}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.service.Stop(w.ctx, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})(t)
+}
+
 // Trials beside each other end in another order, so that others are promoted:
 // the time is compared with what the same epochs take with the default.
 func TestAWorkloadThatUsesAllCoresKeepsThem(t *testing.T) {

@@ -94,8 +94,8 @@ type Site struct {
 	Host    string // its name
 	Name    string // of the worker
 	Room    pool.Room
-	// Cores is how many the trial may use, Wanted says that another trial was ready and
-	// had no room.
+	// Cores is how many the trial may use, Wanted says that another trial would take those
+	// it leaves: one was ready and had no room, or the study would begin another.
 	Cores  int
 	Wanted bool
 	Knobs  []string // that its agent can set
