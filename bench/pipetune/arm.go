@@ -35,7 +35,7 @@ type arm struct {
 	// tuned lets Tandem choose the system parameters while trials train.
 	tuned bool
 	truth truth
-	// threads is the thread variable of a peer's processes: "" for untouched,
+	// threads is the thread variable of a peer's processes: "" for untouched, "1",
 	// "cores" for one thread for each core. processes is how many a peer runs:
 	// "1" or "cores".
 	threads, processes string
@@ -53,7 +53,7 @@ func arms() []arm {
 		{name: "seen", about: "the same, with this workload in the ground truth, too, from trainings with another seed", tool: byTandem, slots: "auto", tuned: true, truth: everything, quick: true},
 		{name: "optuna", about: "Optuna, TPE and Hyperband, one process, threads as PyTorch takes them by itself", tool: byOptuna, processes: "1"},
 		{name: "optuna-threads", about: "the same with a thread for each core", tool: byOptuna, processes: "1", threads: "cores"},
-		{name: "optuna-processes", about: "Optuna, a process for each core on one storage, threads as PyTorch takes them by itself", tool: byOptuna, processes: "cores", quick: true},
+		{name: "optuna-processes", about: "Optuna, a process of one thread for each core on one storage", tool: byOptuna, processes: "cores", threads: "1", quick: true},
 		{name: "ray-bohb", about: "Ray Tune, BOHB, a trial with one thread for each core, as it does by itself", tool: byRay},
 	}
 }

@@ -65,7 +65,7 @@ func (o options) threadsVariable(a arm) string {
 	if a.threads == "cores" {
 		return strconv.Itoa(cores())
 	}
-	return ""
+	return a.threads
 }
 
 // take counts a peer's epochs and finds what it recommends: the best of the

@@ -29,11 +29,11 @@ func teachers(w workload, t truth) []workload {
 	var list []workload
 	for _, one := range trainable() {
 		same := one.name == w.name
-		if t == others && !same && one.data != w.data || t == everything && (!same || w.kind != "GPU") {
+		if t == others && !same && one.data != w.data || t == everything {
 			list = append(list, one)
 		}
 	}
-	if t == everything && w.kind == "GPU" {
+	if t == everything && w.special() {
 		list = append(list, w)
 	}
 	return list

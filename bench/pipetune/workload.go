@@ -51,6 +51,8 @@ type workload struct {
 	space []parameter
 	// usual is a configuration in the middle, whose epochs are timed.
 	usual map[string]any
+	// named: only where the command line names it, as it needs a package of its own.
+	named bool
 	// system are knobs tuned beside the threads, in the study file's words.
 	system map[string]any
 }
@@ -72,6 +74,10 @@ func workloads() []workload {
 		{name: "lenet-mnist", kind: "I", data: "mnist", space: image, usual: usualImage},
 		{name: "text-cnn", kind: "II", data: "fortunes", space: text, usual: usualText},
 		{name: "text-lstm", kind: "II", data: "fortunes", space: text, usual: usualText},
+		{name: "text-transformer", kind: "II", data: "fortunes", space: text, usual: usualText},
+		{name: "boosting", kind: "III", data: "fmnist", named: true, space: []parameter{
+			logarithmic("learning_rate", 0.02, 0.5), whole("leaves", 4, 63), float("features", 0.1, 1), whole("least_in_leaf", 5, 200),
+		}, usual: map[string]any{"learning_rate": 0.1, "leaves": 31, "features": 0.5, "least_in_leaf": 20}},
 		{name: "jacobi", kind: "III", data: "poisson", space: []parameter{
 			logarithmic("over_relaxation", 2, 300), float("relaxation", 0.5, 1), whole("calm_sweeps", 4, 150),
 		}, usual: map[string]any{"over_relaxation": 60, "relaxation": 0.8, "calm_sweeps": 30}},
@@ -102,9 +108,12 @@ func (o options) chosen() ([]workload, error) {
 	return pick(workloads(), wanted, func(w workload) string { return w.name })
 }
 
-// trainable are the workloads that need no GPU.
+// special workloads need a GPU or a package of their own.
+func (w workload) special() bool { return w.kind == "GPU" || w.named }
+
+// trainable are the workloads that need neither.
 func trainable() []workload {
-	return slices.DeleteFunc(workloads(), func(w workload) bool { return w.kind == "GPU" })
+	return slices.DeleteFunc(workloads(), workload.special)
 }
 
 // pick returns those of all that are wanted, in that order.

@@ -50,7 +50,7 @@ def create(workload: str, params: Params, seed: int) -> Job:
         from lenet import LeNet
 
         return LeNet(workload.removeprefix("lenet-"), params)
-    if workload in ("text-cnn", "text-lstm"):
+    if workload.startswith("text-"):
         from text import Text
 
         return Text(workload, params)
@@ -62,6 +62,10 @@ def create(workload: str, params: Params, seed: int) -> Job:
         from kmeans import KMeans
 
         return KMeans(params)
+    if workload == "boosting":
+        from boosting import Boosting
+
+        return Boosting(params)
     if workload == "bfs":
         from bfs import Landmarks
 

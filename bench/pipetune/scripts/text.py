@@ -1,4 +1,4 @@
-"""A convolutional network and an LSTM that tell which collection a saying is from (Type II of the thesis)."""
+"""A convolutional network, an LSTM and a transformer that tell which collection a saying is from (Type II)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from network import Network
 from torch import nn
 
 WORDS, CATEGORIES = 4_000, 12
+HEADS, LENGTH = 4, 24  # of the transformer; the first words of a text that it reads
 
 
 class Convolutions(nn.Module):
@@ -46,15 +47,38 @@ class Recurrent(nn.Module):
         return self.output(self.dropout(mean))
 
 
+class Attention(nn.Module):
+    """Embeddings of words and places, one layer of a transformer's encoder, and the mean of the words' states."""
+
+    def __init__(self, embedding: int, dropout: float) -> None:
+        super().__init__()
+        wide = HEADS * round(embedding / HEADS)  # each head takes an equal part
+        self.embedding = nn.Embedding(WORDS, wide, padding_idx=0)
+        self.places = nn.Parameter(torch.zeros(LENGTH, wide))
+        self.encoder = nn.TransformerEncoderLayer(wide, HEADS, 2 * wide, dropout, batch_first=True, norm_first=True)
+        self.output = nn.Linear(wide, CATEGORIES)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        words = words[:, :LENGTH]
+        there = words != 0
+        there[:, 0] = True  # a text of no known word has its first place
+        states = self.encoder(self.embedding(words) + self.places, src_key_padding_mask=~there)
+        shown = there.unsqueeze(2)
+        return self.output((states * shown).sum(1) / shown.sum(1))
+
+
+KINDS = {"text-cnn": Convolutions, "text-lstm": Recurrent, "text-transformer": Attention}
+
+
 class Text(Network):
-    """Either of them, trained by Adam."""
+    """One of them, trained by Adam."""
 
     def __init__(self, workload: str, params: Params) -> None:
-        kind = Convolutions if workload == "text-cnn" else Recurrent
-        model = kind(int(params["embedding"]), params["dropout"])
+        model = KINDS[workload](int(params["embedding"]), params["dropout"])
         optimizer = torch.optim.Adam(model.parameters(), lr=params["learning_rate"])
         parts = {which: texts(which) for which in ("training", "validation", "test")}
-        super().__init__(model, optimizer, parts, params, passes=max(1, round(scale())))
+        share = 0.5 if workload == "text-transformer" else 1  # of the passes, as it is the slowest
+        super().__init__(model, optimizer, parts, params, passes=max(1, round(scale() * share)))
 
 
 @cache  # loaded once by a process, whose trials only read it
