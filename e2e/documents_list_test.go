@@ -12,7 +12,7 @@ var notRead, followed = regexp.MustCompile(`^(benchmarks/|decisions/)`), regexp.
 
 // changing are the examples of the generated reference that are only read, by cmd/tandem:
 // commands that change something, go on, or want a terminal.
-var changing = regexp.MustCompile(`tandem (backend (add|remove)|backup|dataset (delete|encrypt|publish)|edge (agent|calibrate)|example|ground-truth (forget|import)|group (remove|set)|hook (create|delete|test)|init|` +
+var changing = regexp.MustCompile(`tandem (backend (add|remove)|backup|dataset (delete|encrypt|publish)|edge agent|example|ground-truth (forget|import)|group (remove|set)|hook (create|delete|test)|init|` +
 	`keys|launch|log(in|out)|mcp|policy|pool try-again|profile|quota (remove|set)|reservation (make|remove)|restore|run|serve|study (create|delete|enqueue|extend|link (create|revoke)|note|pause|resume|retry|share|stop|tag)|` +
 	`token (create|revoke)|user remove|worker )|--watch`)
 
@@ -151,7 +151,7 @@ var standIns = [][]string{
 	{"--trial 7", "--trial 0"},
 	{"sequence=128 --int-range 30000", "length=5 --int-range 10"},
 	{"--expect 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "--expect $(cat $SITE/audit/* | head -n 1 | jq -r .hash)"},
-	{"--calibration my-board.json", "--calibration <(tandem edge calibrate --device-file my-board.yaml my-board model.onnx=<(tandem edge run model.onnx --batch 1,2 --json) --force --output /dev/stdout)"},
+	{"--measured other.onnx=run.json", "--measured model.onnx=<(tandem edge run model.onnx --batch 1,2 --json | jq '.environment.cpu_model = \"\"')"},
 	{"tandem verify\n", "tandem verify $SITE\n"},
 	{"STUDY NUMBER", "lenet-fashion-mnist 0"},
 	{"STUDY N", "lenet-fashion-mnist 0"},

@@ -233,29 +233,29 @@ func TestArchitecturesFromElsewhereAreChecked(t *testing.T) {
 	})(t)
 }
 
-// Measurements from a device go before estimates, and calibrate others.
-func TestMeasurementsFromADeviceAreImported(t *testing.T) {
+// What a board measured of one model makes the estimates of others better.
+func TestEstimatesStandOnWhatABoardMeasured(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		edgeStudy(w, "[raspberry-pi-4]")
-		reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: w.box(false).id, Study: "edge"})
+		b := w.box(false)
+		key := trainedOf(t, w, b, "edge", 9, func() {})
+		reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		report := architecture(t, reply.Lease, 8)
-		before, err := w.service.Architecture(w.ctx, reply.Lease.Trial, report)
+		before, err := w.service.Architecture(w.ctx, reply.Lease.Trial, architecture(t, reply.Lease, 8))
 		if err != nil {
 			t.Fatal(err)
 		}
-		measured := emu.Architecture{Key: "architecture-9", Graph: architecture(t, reply.Lease, 9).Graph, ActivationBytes: 1, StoredBytes: 1}
-		slow := 20 * before.Deployments[0].LatencySeconds.Value
+		ask, slow := askFor("kitchen", "raspberry-pi-4"), 20*before.Deployments[0].LatencySeconds.Value
+		sent := emu.BoardRuns{Board: ask.Board, Device: ask.Device, Site: ask.Site, Key: key}
 		for threads := 1; threads <= 4; threads++ {
-			measured.Runs = append(measured.Runs, emu.Run{Machine: "raspberry-pi-4", Batch: 1, Threads: threads, Seconds: slow, Low: slow, High: slow, P90: slow, P99: slow, Repetitions: 9})
+			sent.Runs = append(sent.Runs, emu.Run{Batch: 1, Threads: threads, Seconds: slow, Low: slow, High: slow, P90: slow, P99: slow, Repetitions: 9})
 		}
-		imported, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []emu.Architecture{measured}})
-		if err != nil || imported.Architectures != 1 || imported.Runs != 4 {
-			t.Fatalf("%+v, %v", imported, err)
+		if _, err := w.service.ReportBoard(w.ctx, sent); err != nil {
+			t.Fatal(err)
 		}
-		after, err := w.service.Deployments(w.ctx, "edge", 0)
+		after, err := w.service.Deployments(w.ctx, "edge", 1)
 		if err != nil || !strings.Contains(after.Devices[0].Method, "4 measurements") || after.Devices[0].LatencySeconds.Value < slow/4 {
 			t.Errorf("%.3g s before, %.3g s (%s) after measurements of %.3g s on nearly the same: %v", before.Deployments[0].LatencySeconds.Value,
 				after.Devices[0].LatencySeconds.Value, after.Devices[0].Method, slow, err)
@@ -263,18 +263,9 @@ func TestMeasurementsFromADeviceAreImported(t *testing.T) {
 		if list, err := w.service.Architectures(w.ctx, 10); err != nil || len(list.Architectures) != 2 {
 			t.Errorf("%d architectures, %v", len(list.Architectures), err)
 		}
-		for name, spoil := range map[string]func(*emu.Architecture){
-			"no machine": func(a *emu.Architecture) { a.Runs[0].Machine = "" },
-			"no time":    func(a *emu.Architecture) { a.Runs[0].Seconds = 0 },
-			"names":      func(a *emu.Architecture) { a.Graph.Operators[0].Inputs = []string{"secret"} },
-		} {
-			spoilt := measured
-			spoilt.Runs = append([]emu.Run{}, measured.Runs...)
-			spoilt.Graph.Operators = append([]graph.Operator{}, measured.Graph.Operators...)
-			spoil(&spoilt)
-			if _, err := w.service.ImportArchitectures(w.ctx, protocol.Architectures{Architectures: []emu.Architecture{spoilt}}); !problem.Is(err, problem.Invalid) {
-				t.Errorf("%s: %v", name, err)
-			}
+		sent.Runs[0].Seconds = 0
+		if _, err := w.service.ReportBoard(w.ctx, sent); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a run without a time: %v", err)
 		}
 	})(t)
 }

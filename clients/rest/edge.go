@@ -69,18 +69,3 @@ func (c EdgeCalls) ChooseBackend(ctx context.Context, study string, trial int, p
 func (c EdgeCalls) Deployments(ctx context.Context, study string, number int) (protocol.Deployments, error) {
 	return get[protocol.Deployments](ctx, c.caller, path("studies", study, "trials", strconv.Itoa(number), "deployments"), "")
 }
-
-// ImportArchitectures gives the server what inferences took, one architecture in
-// a request: graphs are large.
-func (c EdgeCalls) ImportArchitectures(ctx context.Context, all []emu.Architecture) (protocol.ArchitecturesImported, error) {
-	var sum protocol.ArchitecturesImported
-	for _, one := range all {
-		reply, err := exchange[protocol.ArchitecturesImported](ctx, c.caller, path("architectures"), protocol.Architectures{Architectures: []emu.Architecture{one}})
-		if err != nil {
-			return sum, err
-		}
-		sum.Architectures += reply.Architectures
-		sum.Runs += reply.Runs
-	}
-	return sum, nil
-}

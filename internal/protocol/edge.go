@@ -72,7 +72,7 @@ type Architectures struct {
 	Architectures []emu.Architecture `json:"architectures" maxItems:"1000"`
 }
 
-// ArchitecturesImported says what an import changed.
+// ArchitecturesImported says what a report of runs changed.
 type ArchitecturesImported struct {
 	// Architectures and Runs are how many were written.
 	Architectures int `json:"architectures"`

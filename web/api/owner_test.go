@@ -131,7 +131,7 @@ var harmless = []string{
 	"POST /api/v1/studies", "GET /api/v1/studies", "GET /api/v1/workers", "GET /api/v1/pool",
 	"GET /api/v1/workers/{worker}/history",                                                                                                // of a machine, which all who see workers see
 	"GET /api/v1/ground-truth", "GET /api/v1/ground-truth/machines", "GET /api/v1/ground-truth/runs", "GET /api/v1/ground-truth/clusters", // everybody's
-	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures", "POST /api/v1/architectures",
+	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures",
 	"POST /api/v1/boards/ask", "POST /api/v1/boards/runs", "GET /api/v1/boards", // of machines, which all who see workers see
 	"GET /api/v1/pool/wanted", "GET /api/v1/pool/forecast", "GET /api/v1/pool/advice", // of one's own, or the administrators'
 	"GET /api/v1/quotas", "GET /api/v1/quotas/{user}", "PUT /api/v1/quotas/{user}", "DELETE /api/v1/quotas/{user}", // the administrators', and one's own

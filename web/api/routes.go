@@ -125,7 +125,6 @@ func (s *server) sharedRoutes() []route {
 		{"DELETE", truthPath, guard.Admins, 200, guard.Call, "forget-ground-truth", "Forget what runs taught on a type of machine", handle(s, knowledgeAPI{s}.forgetGroundTruth), nil},
 
 		{"GET", prefix + "/architectures", guard.Onlookers, 200, guard.Call, "list-architectures", "Get the architectures that are known, with what inferences of them took, the newest first", handle(s, knowledgeAPI{s}.architectures), nil},
-		{"POST", prefix + "/architectures", guard.Admins, 200, guard.Call, "import-architectures", "Take in what inferences took on a device", handle(s, ofBody(s.studies.ImportArchitectures)), nil},
 
 		{"POST", prefix + "/boards/ask", guard.Measurers, 200, guard.Call, "ask-board", "Ask for a model to measure on a board", handle(s, ofBody(s.studies.AskBoard)), nil},
 		{"POST", prefix + "/boards/runs", guard.Measurers, 200, guard.Call, "report-board", "Report what a model took on a board", handle(s, ofBody(s.studies.ReportBoard)), nil},
@@ -153,7 +152,7 @@ const (
 // every route are there, too.
 var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
-	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true, "import-architectures": true,
+	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "set-backend": true, "remove-backend": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
 	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true,
 	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,

@@ -130,7 +130,6 @@ type OfKnowledge interface {
 	ImportGroundTruth(ctx context.Context, sent protocol.GroundTruth) (protocol.GroundTruthImported, error)
 	ForgetGroundTruth(ctx context.Context, machine string) (protocol.GroundTruthForgotten, error)
 	Architectures(ctx context.Context, limit int) (protocol.Architectures, error)
-	ImportArchitectures(ctx context.Context, sent protocol.Architectures) (protocol.ArchitecturesImported, error)
 }
 
 // OfDatasets keep encrypted data sets.

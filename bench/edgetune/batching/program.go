@@ -36,9 +36,8 @@ func (p programs) command(name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// calibrated measures the model here, and returns what "tandem edge deploy" takes of it and
-// the curve.
-func (p programs) calibrated() (calibration string, curve batching.Curve, err error) {
+// measured runs the model here, and returns what "tandem edge deploy" takes of it and the curve.
+func (p programs) measured() (runs string, curve batching.Curve, err error) {
 	var sizes []string
 	for _, size := range p.sizes {
 		sizes = append(sizes, strconv.Itoa(size))
@@ -50,19 +49,14 @@ func (p programs) calibrated() (calibration string, curve batching.Curve, err er
 	if curve, err = curveOf(ran); err != nil {
 		return "", curve, err
 	}
-	runs := filepath.Join(p.folder, "runs.json")
-	if err := os.WriteFile(runs, ran, 0o600); err != nil {
-		return "", curve, err
-	}
-	calibration = filepath.Join(p.folder, "here.json")
-	_, err = p.command(p.tandem, "edge", "calibrate", "this-machine", p.model+"="+runs, "--output", calibration, "--force")
-	return calibration, curve, err
+	runs = filepath.Join(p.folder, "runs.json")
+	return runs, curve, os.WriteFile(runs, ran, 0o600)
 }
 
 var measuredTail = regexp.MustCompile(`^p99 ([0-9.e+-]+) ms`)
 
 func (p programs) compare(out io.Writer) error {
-	calibration, curve, err := p.calibrated()
+	runs, curve, err := p.measured()
 	if err != nil {
 		return err
 	}
@@ -70,7 +64,7 @@ func (p programs) compare(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "RATE\tPOLICY\tRUN WITH\tPREDICTED P99\tMEASURED P99, MEDIAN (RANGE)")
 	for _, share := range p.shares {
-		args := []string{"edge", "deploy", p.model, "--device", "this-machine", "--calibration", calibration, "--batch-high", strconv.Itoa(curve.Largest()),
+		args := []string{"edge", "deploy", p.model, "--device", "this-machine", "--measured", p.model + "=" + runs, "--batch-high", strconv.Itoa(curve.Largest()),
 			"--rate", fmt.Sprintf("%.4g/s", share*capacity), "--p99", fmt.Sprintf("%gms", 1e3*p.bound)}
 		said, err := p.command(p.tandem, append(args, "--json")...)
 		var found []deployment.Deployment

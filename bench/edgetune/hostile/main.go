@@ -58,12 +58,11 @@ func run(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runs := filepath.Join(*folder, "runs.json")
 	fmt.Fprintln(out, "| file | command | exit code | seconds | CPU seconds | MiB | lines | error |\n|---|---|---|---|---|---|---|---|")
 	var slowest, busiest, largest, longest float64
 	for i, name := range strings.Split(strings.TrimSpace(string(names)), "\n") {
 		path := filepath.Join(*folder, fmt.Sprintf("%02d.onnx", i))
-		commands := [][]string{{"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}}
+		commands := [][]string{{"deploy", path}}
 		if *runtime != "" {
 			commands = append(commands, []string{"run", path, "--onnxruntime", *runtime, "--seconds", "0.2", "--timeout", "5s"})
 		}
@@ -77,9 +76,9 @@ func run(arguments []string, out io.Writer) error {
 	return nil
 }
 
-// writeAll writes the files, their names and a file of measurements.
+// writeAll writes the files and their names.
 func writeAll(folder string) error {
-	files := map[string][]byte{"runs.json": []byte(`{"cells":[{"batch":1,"threads":1,"runs":9,"latency":{"p50_seconds":1,"p90_seconds":1,"p99_seconds":1,"median_low_seconds":1,"median_high_seconds":1}}]}`)}
+	files := map[string][]byte{}
 	var names strings.Builder
 	for i, one := range onnxtest.Hostile() {
 		files[fmt.Sprintf("%02d.onnx", i)] = one.Content

@@ -1,7 +1,6 @@
 package edgecmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,18 +22,18 @@ import (
 
 // deployFlags are the flags of "tandem edge deploy".
 type deployFlags struct {
-	devices      []string
-	deviceFiles  []string
-	calibrations []string
-	low, high    int
-	objective    string
-	constraints  []string
-	dimensions   map[string]string
-	rate         string
-	p99          time.Duration
-	streams      int
-	program      bool
-	json         bool
+	devices     []string
+	deviceFiles []string
+	measured    []string
+	low, high   int
+	objective   string
+	constraints []string
+	dimensions  map[string]string
+	rate        string
+	p99         time.Duration
+	streams     int
+	program     bool
+	json        bool
 }
 
 func deployCommand() *cobra.Command {
@@ -45,10 +44,12 @@ func deployCommand() *cobra.Command {
 		Long: `Find the best batch, number of cores and clock for a model on each device, and
 say what an inference then takes, with a band around every estimate.
 
-Nothing is run. The estimates stand on what a device is made of, and on
-measurements from the device itself where --calibration names some ("tandem edge
-calibrate" makes such files): without any, the band is a factor of three to ten to
-either side. What is measured of the model itself goes before every estimate.
+Nothing is run. The estimates stand on what a device is made of, and on what
+"tandem edge run --json" printed there, by --measured: without any, the band is a
+factor of three to ten to either side. 10 to 20 measurements of a few models bring
+the median error to a few percent on most devices (docs/benchmarks/edgetune.md).
+Those that make estimates of other models worse are left out. What is measured of
+the model itself goes before every estimate.
 
 The latency is that of a batch, so that the smallest batch has the least: for
 larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'. If
@@ -57,7 +58,7 @@ no device keeps to the constraints, the exit code is 1.`,
   tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 16 --objective energy --constraint 'latency_ms <= 50'
   tandem edge deploy model.onnx --device raspberry-pi-4 --program > infer.py
   tandem edge deploy model.onnx --device raspberry-pi-4 --batch-high 32 --rate 20/s --p99 500ms
-  tandem edge deploy model.onnx --device my-board --device-file my-board.yaml --calibration my-board.json`,
+  tandem edge deploy model.onnx --device my-board --device-file my-board.yaml --measured other.onnx=run.json`,
 		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if set := command.Flags(); set.Changed("batch-high") && flags.high < flags.low {
@@ -69,7 +70,7 @@ no device keeps to the constraints, the exit code is 1.`,
 	set := command.Flags()
 	set.StringSliceVar(&flags.devices, "device", nil, "device to deploy on (repeatable; default: all that are known)")
 	set.StringArrayVar(&flags.deviceFiles, "device-file", nil, "YAML `file` that describes a device of your own; may be repeated")
-	set.StringArrayVar(&flags.calibrations, "calibration", nil, "`file` with measurements on a device; may be repeated")
+	set.StringArrayVar(&flags.measured, "measured", nil, "a model that was measured on the one device, and the file with its runs, as `MODEL.onnx=RUN.json`; may be repeated")
 	set.IntVar(&flags.low, "batch-low", 1, "smallest batch")
 	set.IntVar(&flags.high, "batch-high", 1, fmt.Sprintf("largest batch, at most %d", deployment.MaxBatch))
 	set.StringVar(&flags.objective, "objective", "latency", "latency, throughput or energy")
@@ -100,12 +101,16 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	known, err := readCalibrations(f.calibrations)
-	if err != nil {
-		return err
+	if (f.program || len(f.measured) > 0) && len(targets) != 1 {
+		return term.Misuse("--program and --measured are for one device: name it with --device")
 	}
-	if f.program && len(targets) != 1 {
-		return term.Misuse("--program is for one device: name it with --device")
+	var known []emu.Architecture
+	for _, pair := range f.measured {
+		one, err := readMeasured(pair, f.dimensions, targets[0].Device)
+		if err != nil {
+			return err
+		}
+		known = append(known, one)
 	}
 	found := make([]deployment.Deployment, 0, len(targets))
 	for _, target := range targets {
@@ -194,34 +199,7 @@ func (f *deployFlags) targets() ([]deployment.Target, error) {
 	}
 	var targets []deployment.Target
 	for _, one := range devices {
-		targets = append(targets, deployment.Target{Device: one, Machine: one.Name})
+		targets = append(targets, deployment.Target{Device: one, Machine: one.Name, Judged: true})
 	}
 	return targets, nil
-}
-
-// maxCalibrationBytes bounds a file of measurements.
-const maxCalibrationBytes = 64 << 20
-
-// readCalibrations reads what "tandem edge calibrate" wrote.
-func readCalibrations(paths []string) ([]emu.Architecture, error) {
-	var known []emu.Architecture
-	for _, path := range paths {
-		content, err := term.ReadBounded(path, nil, maxCalibrationBytes)
-		if err != nil {
-			return nil, term.Misuse("%w", err)
-		}
-		var list []emu.Architecture
-		decoder := json.NewDecoder(strings.NewReader(string(content)))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&list); err != nil {
-			return nil, term.Misuse("%s: %w: it has to be a file that \"tandem edge calibrate --output\" wrote", path, err)
-		}
-		for i, one := range list {
-			if faults := append(one.Faults(), emu.RunFaults(one.Runs)...); len(faults) > 0 {
-				return nil, term.Misuse("%s: architecture %d: %s %s", path, i, faults[0].Path, faults[0].Message)
-			}
-		}
-		known = append(known, list...)
-	}
-	return known, nil
 }

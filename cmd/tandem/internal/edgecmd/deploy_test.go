@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ const (
 	lenetModel     = "../../../../inference_emu/onnx/testdata/lenet5.onnx"
 	recurrentModel = "../../../../inference_emu/onnx/testdata/lstm.onnx"
 	fixedModel     = "../../../../inference_emu/emulator/testdata/fixed.onnx"
+	wordsModel     = "../../../../inference_emu/emulator/testdata/words.onnx"
 )
 
 // said runs a command of "tandem edge" and returns what it printed.
@@ -174,15 +176,15 @@ func TestDeployNamesWhatIsWrong(t *testing.T) {
 		"or raspberry-pi-4?":                  {"deploy", lenetModel, "--device", "raspberry-pi-5"},
 		"latency, throughput or energy":       {"deploy", lenetModel, "--objective", "speed"},
 		"batches are from 1 to 100":           {"deploy", lenetModel, "--batch-high", "101"},
-		"is for one device":                   {"deploy", lenetModel, "--program"},
+		"are for one device":                  {"deploy", lenetModel, "--program"},
+		"name it with --device":               {"deploy", lenetModel, "--measured", lenetModel + "=missing.json"},
 		"must be a metric":                    {"deploy", lenetModel, "--constraint", "fast"},
 		"the smallest batch is larger":        {"deploy", lenetModel, "--batch-low", "8", "--batch-high", "4"},
-		"no such file":                        {"deploy", lenetModel, "--calibration", "missing.json"},
+		"no such file":                        {"deploy", lenetModel, "--device", "raspberry-pi-4", "--measured", lenetModel + "=missing.json"},
 		"takes 1 at a time":                   {"deploy", fixedModel, "--batch-low", "4", "--batch-high", "8"},
 		"--device-file describes others":      {"deploy", lenetModel, "--device", "toaster"},
 		"with --dimension height=33,width=32": {"deploy", "../../../../inference_emu/onnx/testdata/segmenter.onnx", "--dimension", "height=33,width=32"},
-		"is no pair of a model and its runs":  {"calibrate", "raspberry-pi-4", lenetModel},
-		"name a device, and models":           {"calibrate", "raspberry-pi-4"},
+		"is no pair of a model and its runs":  {"deploy", lenetModel, "--device", "raspberry-pi-4", "--measured", lenetModel},
 	} {
 		if _, err := said(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
@@ -190,65 +192,52 @@ func TestDeployNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Measurements of two models, three times as slow as estimated, calibrate.
-func TestADeviceIsCalibrated(t *testing.T) {
+// Measurements of other models, three times as slow as estimated, make the estimate of one
+// slower; and what was measured of the model itself goes before every estimate.
+func TestEstimatesStandOnWhatWasMeasured(t *testing.T) {
 	folder := t.TempDir()
-	args := slower(t, folder, 3, 3, 3)
-	output := filepath.Join(folder, "pi.json")
-	text, err := said(t, append(args, "--output", output, "--json")...)
-	var told calibrated
-	if err != nil || json.Unmarshal([]byte(text), &told) != nil {
+	asked := []string{"deploy", lenetModel, "--device", "raspberry-pi-4"}
+	measured := slower(t, folder, 3, 3, 3)
+	own, others := measured[:2], measured[2:]
+	before := estimated(t, lenetModel)
+	text, err := said(t, slices.Concat(asked, others, []string{"--json"})...)
+	var found []deployment.Deployment
+	if err != nil || json.Unmarshal([]byte(text), &found) != nil {
 		t.Fatalf("%v, %s", err, text)
 	}
-	if told.Measurements != 6 || told.After == nil || told.After.Median >= told.Before.Median {
-		t.Errorf("%+v", told)
+	if after := found[0]; after.LatencySeconds.Value < 2*before || !strings.Contains(after.Method, "and 4 measurements on it") {
+		t.Errorf("%.3g s before, %.3g s after (%s)", before, after.LatencySeconds.Value, after.Method)
 	}
-	// What was measured of the model itself goes before every estimate.
-	table, err := said(t, "deploy", lenetModel, "--device", "raspberry-pi-4", "--calibration", output)
+	// The same model twice is one model.
+	table, err := said(t, slices.Concat(asked, own, own, others)...)
 	if err != nil || !regexp.MustCompile(`(?m)^raspberry-pi-4 .* measured$`).MatchString(table) || !strings.Contains(table, "the joules are not measured: estimate: the latency times 2.7 to 5.2 W") || !strings.Contains(table, "raspberry-pi-4: measured on "+time.Now().Format("2006-")) {
 		t.Errorf("%v, %s", err, table)
 	}
-	text, err = said(t, args...)
-	for _, want := range []string{"with those of the other models", "6 measurements of 3 models", "The joules are not used, as no meter told them (estimate: 10 W", "Nothing was kept"} {
-		if err != nil || !strings.Contains(text, want) {
-			t.Errorf("%v, no %q in %s", err, want, text)
-		}
-	}
-	// The same model twice is one model, and runs of another file are refused.
-	if text, err = said(t, append(args, args[2])...); err != nil || !strings.Contains(text, "6 measurements of 3 models") {
-		t.Errorf("%v, %s", err, text)
-	}
-	text, err = said(t, "calibrate", "raspberry-pi-4", longer(t, folder), "--dimension", "length=128")
+	// Runs of another file are refused.
+	text, err = said(t, "deploy", wordsModel, "--device", "raspberry-pi-4", "--measured", longer(t, folder), "--dimension", "length=128")
 	if err == nil || !strings.Contains(err.Error(), "tokens ran as [2 5] in a batch of 2, and is [1 128] for a sample here: give both commands the same --dimension") {
 		t.Errorf("runs of another length: %v, %s", err, text)
 	}
-	swapped := smallModel + "=" + strings.SplitN(args[2], "=", 2)[1]
-	if _, err = said(t, "calibrate", "raspberry-pi-4", swapped); err == nil || !strings.Contains(err.Error(), "name the model that ran") {
+	swapped := smallModel + "=" + strings.SplitN(own[1], "=", 2)[1]
+	if _, err = said(t, slices.Concat(asked, []string{"--measured", swapped})...); err == nil || !strings.Contains(err.Error(), "name the model that ran") {
 		t.Errorf("runs of another model: %v", err)
 	}
 }
 
-// Measurements that contradict each other make estimates of others worse: they are not kept.
-func TestACalibrationThatMakesItWorseIsRefused(t *testing.T) {
-	folder := t.TempDir()
-	output := filepath.Join(folder, "pi.json")
-	args := append(slower(t, folder, 30, 1, 1), "--output", output)
-	if text, err := said(t, args...); err == nil || !strings.Contains(err.Error(), "make estimates of other models worse") {
+// Measurements that contradict each other make estimates of others worse: they are left out.
+func TestMeasurementsThatMakeItWorseAreLeftOut(t *testing.T) {
+	asked := []string{"deploy", smallModel, "--device", "raspberry-pi-4"}
+	text, err := said(t, append(asked, slower(t, t.TempDir(), 30, 1, 1)...)...)
+	if err != nil || !strings.Contains(text, "not from 6 measurements on it, which make estimates of other models worse") {
 		t.Errorf("%v, %s", err, text)
-	}
-	if _, err := os.Stat(output); !os.IsNotExist(err) {
-		t.Errorf("they were written: %v", err)
-	}
-	if text, err := said(t, append(args, "--force")...); err != nil || !strings.Contains(text, "studies do not use them") {
-		t.Errorf("with --force: %v, %s", err, text)
 	}
 }
 
-// slower are the arguments that calibrate with three models, which take so many times as
-// long as is estimated.
+// slower are the arguments that say what three models took: so many times as long as is
+// estimated.
 func slower(t *testing.T, folder string, times ...float64) []string {
 	t.Helper()
-	args := []string{"calibrate", "raspberry-pi-4"}
+	var args []string
 	for i, name := range []string{"lenet5", "resnet", "mobilenet"} {
 		model := filepath.Join("../../../../inference_emu/onnx/testdata", name+".onnx")
 		info, err := os.Stat(model)
@@ -273,14 +262,13 @@ func slower(t *testing.T, folder string, times ...float64) []string {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		args = append(args, model+"="+path)
+		args = append(args, "--measured", model+"="+path)
 	}
 	return args
 }
 
 // Runs on another processor say nothing of the device.
-func TestRunsOnAnotherProcessorCalibrateNothing(t *testing.T) {
-	folder := t.TempDir()
+func TestRunsOnAnotherProcessorAreRefused(t *testing.T) {
 	ran := edgeRun{Result: emulator.Result{
 		Environment: emulator.Environment{CPUModel: "Intel(R) Xeon(R) Processor @ 2.10GHz"},
 		Cells:       []emulator.Measurement{{Cell: emulator.Cell{Batch: 1, Threads: 1}, Runs: 10, Latency: emulator.Latency{P50: 1, P90: 1, P99: 1, MedianLow: 1, MedianHigh: 1}}},
@@ -289,23 +277,17 @@ func TestRunsOnAnotherProcessorCalibrateNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, output := filepath.Join(folder, "run.json"), filepath.Join(folder, "out.json")
+	runs := filepath.Join(t.TempDir(), "run.json")
 	if err := os.WriteFile(runs, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"calibrate", "raspberry-pi-4", lenetModel + "=" + runs, "--output", output}
-	want := runs + `: environment.cpu_model is "Intel(R) Xeon(R) Processor @ 2.10GHz", and the processor of raspberry-pi-4 is "Broadcom BCM2711": run "tandem edge run" on the device itself, name the device that ran, or take them all the same with --force`
+	args := []string{"deploy", lenetModel, "--measured", lenetModel + "=" + runs, "--device", "raspberry-pi-4"}
+	want := runs + `: environment.cpu_model is "Intel(R) Xeon(R) Processor @ 2.10GHz", and the processor of raspberry-pi-4 is "Broadcom BCM2711": run "tandem edge run" on the device itself, or name the device that ran`
 	if text, err := said(t, args...); err == nil || err.Error() != want {
 		t.Errorf("%v, %s", err, text)
 	}
-	if _, err := os.Stat(output); !os.IsNotExist(err) {
-		t.Errorf("measurements of another machine were written: %v", err)
-	}
-	if text, err := said(t, append(args, "--force")...); err != nil {
-		t.Errorf("with --force: %v, %s", err, text)
-	}
-	args[1] = "x86-server"
-	if text, err := said(t, args...); err != nil {
+	args[len(args)-1] = "x86-server"
+	if text, err := said(t, args...); err != nil || !strings.Contains(text, " measured\n") {
 		t.Errorf("of an Intel Xeon on one: %v, %s", err, text)
 	}
 }
@@ -322,7 +304,7 @@ func longer(t *testing.T, folder string) string {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return "../../../../inference_emu/emulator/testdata/words.onnx=" + path
+	return wordsModel + "=" + path
 }
 
 // estimated is the latency on one core of a Raspberry Pi 4, in seconds.

@@ -11,7 +11,7 @@ func Command() *cobra.Command {
 	}
 	command.AddCommand(devicesCommand())
 	command.AddCommand(runCommand(), emulationProcessCommand())
-	command.AddCommand(deployCommand(), calibrateCommand())
+	command.AddCommand(deployCommand())
 	command.AddCommand(agentCommand(), boardsCommand())
 	return command
 }

@@ -68,7 +68,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.Remove(path)
-			for _, command := range [][]string{{"deploy", path}, {"calibrate", "raspberry-pi-4", path + "=" + runs}} {
+			for _, command := range [][]string{{"deploy", path}, {"deploy", smallModel, "--device", "raspberry-pi-4", "--measured", path + "=" + runs}} {
 				var out, said bytes.Buffer
 				code := execute(t, append([]string{"edge"}, command...), &out, &said)
 				line := strings.TrimSpace(said.String())

@@ -170,8 +170,7 @@ func near(a, b []byte) bool {
 // measured 99th percentile is from the predicted one is for bench/edgetune/batching.
 func TestTheProgramServesALoad(t *testing.T) {
 	python := withPython(t)
-	folder := t.TempDir()
-	runs, output := filepath.Join(folder, "runs.json"), filepath.Join(folder, "here.json")
+	runs := filepath.Join(t.TempDir(), "runs.json")
 	withONNXRuntime(t)
 	var measured, faults bytes.Buffer
 	if code := execute(t, []string{"edge", "run", smallModel, "--batch", "1,8,32", "--threads", "1,2", "--seconds", "0.1", "--json"}, &measured, &faults); code != 0 {
@@ -180,11 +179,8 @@ func TestTheProgramServesALoad(t *testing.T) {
 	if err := os.WriteFile(runs, measured.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := said(t, "calibrate", "this-machine", smallModel+"="+runs, "--output", output, "--force"); err != nil {
-		t.Fatalf("%v, %s", err, text)
-	}
 	const rate, requests = 200.0, 400
-	args := []string{"--device", "this-machine", "--calibration", output, "--rate", "200/s", "--p99", "100ms"}
+	args := []string{"--device", "this-machine", "--measured", smallModel + "=" + runs, "--rate", "200/s", "--p99", "100ms"}
 	predicted, err := said(t, append([]string{"deploy", smallModel, "--batch-high", "32"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
