@@ -48,11 +48,11 @@ func TestFormulasAreComputedWithTheReportThatEndsTheBudget(t *testing.T) {
 	}{
 		{"the server's seconds and a dotted metric", "{expression: train_seconds * edge.latency_ms / accuracy, name: ratio, direction: minimize}",
 			map[string]trial.Float{"accuracy": 0.5, "edge.latency_ms": 10}, nil, 3 * 2 * 10 / 0.5, []string{"accuracy", "edge.latency_ms"}, false},
-		{"the thesis's ratio of runtimes", "{preset: runtime_ratio}",
+		{"the thesis's ratio of runtimes", "{expression: train_seconds * inference_seconds / accuracy, name: runtime_ratio, direction: minimize}",
 			map[string]trial.Float{"accuracy": 0.5, "inference_seconds": 0.25}, nil, 3 * 2 * 0.25 / 0.5, []string{"accuracy", "inference_seconds"}, false},
-		{"the thesis's ratio of energies", "{preset: energy_ratio, accuracy: top1}",
+		{"the thesis's ratio of energies", "{expression: train_joules * inference_joules / top1, name: energy_ratio, direction: minimize}",
 			map[string]trial.Float{"top1": 0.5, "inference_joules": 3}, metered, 3 * 5 * 3 / 0.5, []string{"inference_joules", "top1"}, false},
-		{"joules that are an estimate", "{preset: energy_ratio}",
+		{"joules that are an estimate", "{expression: train_joules * inference_joules / accuracy, name: energy_ratio, direction: minimize}",
 			map[string]trial.Float{"accuracy": 0.5, "inference_joules": 3}, estimate, 3 * 5 * 3 / 0.5, []string{"accuracy", "inference_joules"}, true},
 		{"joules that the script measured go before the server's", "{expression: train_joules / accuracy, name: ratio, direction: minimize}",
 			map[string]trial.Float{"accuracy": 0.5, "train_joules": 7}, estimate, 14, []string{"accuracy"}, false},
@@ -90,7 +90,7 @@ func TestFormulasAreComputedWithTheReportThatEndsTheBudget(t *testing.T) {
 
 func TestAReportThatLacksWhatAFormulaNeedsIsRefused(t *testing.T) {
 	in(func(t *testing.T, w *world) {
-		w.create(oneMetric, "{preset: energy_ratio}")
+		w.create(oneMetric, "{expression: train_joules * inference_joules / accuracy, name: energy_ratio, direction: minimize}")
 		w.register("worker-1")
 		lease := w.mustLease("worker-1")
 		err := w.reportAll(lease, 1, map[string]trial.Float{"accuracy": 0.5, "inference_seconds": 1}, nil)

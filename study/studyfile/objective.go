@@ -42,13 +42,8 @@ func readObjectives(s tree.Section) []definition.Objective {
 }
 
 func readObjective(d *tree.Decoder, at string, n *tree.Node) definition.Objective {
-	if n.Kind == tree.Mapping {
-		if preset, _ := (tree.Section{Decoder: d, Path: at, Node: n}).Get("preset"); preset != nil {
-			return readPreset(d, at, n)
-		}
-	}
 	var o definition.Objective
-	s, ok := d.Open(at, n, "metric", "expression", "name", "preset", "direction", "target", "reference")
+	s, ok := d.Open(at, n, "metric", "expression", "name", "direction", "target", "reference")
 	if !ok {
 		return o
 	}
@@ -65,13 +60,8 @@ func readObjective(d *tree.Decoder, at string, n *tree.Node) definition.Objectiv
 	if direction, at := s.Need("direction", "maximize or minimize"); direction != nil {
 		o.Direction = readDirection(d, at, direction)
 	}
-	readAims(s, &o)
-	return o
-}
-
-// readAims reads what a good value is, and a bad one.
-func readAims(s tree.Section, o *definition.Objective) {
 	o.Target, o.Reference = readBound(s, "target"), readBound(s, "reference")
+	return o
 }
 
 func readDirection(d *tree.Decoder, at string, n *tree.Node) definition.Direction {

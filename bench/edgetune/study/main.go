@@ -62,7 +62,8 @@ const floor = 0.75
 
 func arms() []arm {
 	accuracy := map[string]any{"metric": "accuracy", "direction": "maximize"}
-	runtime, energy := map[string]any{"preset": "runtime_ratio"}, map[string]any{"preset": "energy_ratio"}
+	runtime := map[string]any{"expression": "train_seconds * inference_seconds / accuracy", "name": "runtime_ratio", "direction": "minimize"}
+	energy := map[string]any{"expression": "train_joules * inference_joules / accuracy", "name": "energy_ratio", "direction": "minimize"}
 	epochs := map[string]any{"policy": "epochs", "epochs": map[string]int{"min": 1, "max": 9}, "eta": 3}
 	dataset := map[string]any{"policy": "dataset", "epochs": 3, "data_fraction": map[string]float64{"min": 0.11, "max": 1}, "eta": 3}
 	multi := map[string]any{"policy": "multi", "epochs": map[string]int{"min": 1, "max": 9}, "data_fraction": map[string]float64{"min": 0.11, "max": 1}, "eta": 3}

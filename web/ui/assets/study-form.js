@@ -125,7 +125,7 @@ export class StudyForm {
   refresh() {
     const shape = JSON.stringify([
       Array.isArray(this.file().get(["objective"])), Array.isArray(this.file().get(["space", "parameters"])),
-      this.#objectives().map((one) => [one.expression !== undefined, one.preset !== undefined]), this.#parameters().map(([name, one]) => [name, ranged(one)]),
+      this.#objectives().map((one) => one.expression !== undefined), this.#parameters().map(([name, one]) => [name, ranged(one)]),
     ]);
     if (shape !== this.#shape) this.#build();
     this.#shape = shape;
@@ -163,8 +163,7 @@ export class StudyForm {
     const path = Array.isArray(this.file().get(["objective"])) ? ["objective", index] : ["objective"];
     const box = make("div", { class: "row", role: "group", "aria-label": `Objective ${index + 1}` });
     const place = (key, settings) => this.listed.push(this.#place(box, [...path, key], settings));
-    if (one.preset !== undefined) place("preset", { label: "Preset", kind: "choice", options: choice("", "runtime_ratio", "energy_ratio"), narrow: true });
-    else if (one.expression !== undefined) {
+    if (one.expression !== undefined) {
       place("expression", { label: "Formula" });
       place("name", { label: "Name", narrow: true });
     } else place("metric", { label: "Metric", placeholder: "accuracy" });
