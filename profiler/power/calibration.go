@@ -1,6 +1,7 @@
 package power
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/regression"
 )
 
@@ -146,8 +148,5 @@ func (c Calibration) Keep(path, machine string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return files.Write(path, bytes.NewReader(content), 0o600)
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/store/filesystem"
 )
 
@@ -53,7 +54,7 @@ func Open(dir string) (_ *Store, err error) {
 			return nil, fmt.Errorf("make the folder for artifacts: %w", err)
 		}
 	}
-	return s, errors.Join(syncFolder(dir), syncFolder(filepath.Dir(dir)))
+	return s, errors.Join(files.SyncFolder(dir), files.SyncFolder(filepath.Dir(dir)))
 }
 
 // Open returns the artifact's bytes and their number; the caller closes it.
@@ -127,16 +128,4 @@ func validName(name string) bool {
 		}
 	}
 	return true
-}
-
-// syncFolder makes the folder's list of names durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("open a folder of artifacts: %w", err)
-	}
-	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
-		return fmt.Errorf("make a folder of artifacts durable: %w", err)
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tandem-tune/tandem/internal/files"
 )
 
 // moved is the file that says where a folder's artifacts are instead.
@@ -29,13 +31,8 @@ func Move(dir, bucket string) error {
 	if err := os.MkdirAll(dir, directoryMode); err != nil {
 		return fmt.Errorf("say where the artifacts are: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, moved), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-	if err != nil {
+	if err := files.Write(filepath.Join(dir, moved), strings.NewReader(bucket+"\n"), fileMode); err != nil {
 		return fmt.Errorf("say where the artifacts are: %w", err)
 	}
-	_, err = file.WriteString(bucket + "\n")
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close(), syncFolder(dir))
+	return files.SyncFolder(dir)
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/failpoint"
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -81,7 +82,7 @@ func (s *Store) publish(received, path string) error {
 // syncName makes the artifact's name durable, and that of its folder, which may
 // be new.
 func (s *Store) syncName(path string) error {
-	return errors.Join(syncFolder(filepath.Dir(path)), syncFolder(s.files))
+	return errors.Join(files.SyncFolder(filepath.Dir(path)), files.SyncFolder(s.files))
 }
 
 // discard removes a received file, which may have got its final name already.

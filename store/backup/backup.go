@@ -23,6 +23,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/filesystem"
@@ -105,7 +106,7 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	if manifest.Contents, err = sqlite.Verify(ctx, copied); err != nil {
 		return Manifest{}, fmt.Errorf("the copy of the database was checked, and is not kept: %w", err)
 	}
-	if manifest.SHA256, err = sumOf(copied); err != nil {
+	if manifest.SHA256, err = files.Sum(copied); err != nil {
 		return Manifest{}, err
 	}
 	if manifest.Bucket, err = artifact.Elsewhere(filepath.Join(s.Data, Artifacts)); err != nil {
@@ -122,7 +123,7 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	if err := os.Rename(made, file); err != nil {
 		return Manifest{}, fmt.Errorf("name the backup: %w", err)
 	}
-	return manifest, syncFolder(filepath.Dir(file))
+	return manifest, files.SyncFolder(filepath.Dir(file))
 }
 
 // held are the artifacts that belong into the backup, with their lengths.
@@ -228,30 +229,6 @@ func (u until) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
 	meterOf(u.ctx).moved(n)
 	return n, err
-}
-
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
-		return fmt.Errorf("make the names in %s durable: %w", path, err)
-	}
-	return nil
 }
 
 // Verify reads everything in a data folder and says what there is, or what is

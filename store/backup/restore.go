@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/artifact"
 	"github.com/tandem-tune/tandem/store/filesystem"
@@ -198,16 +199,16 @@ func (m Manifest) check(ctx context.Context, work string) error {
 // publish moves the parts to their places, the database last: a folder without
 // one was not restored.
 func publish(work, data string) error {
-	if err := syncFolder(work); err != nil {
+	if err := files.SyncFolder(work); err != nil {
 		return err
 	}
 	for _, name := range []string{Artifacts, Database} {
 		if err := os.Rename(filepath.Join(work, name), filepath.Join(data, name)); err != nil {
 			return fmt.Errorf("put %s in its place: %w", name, err)
 		}
-		if err := syncFolder(data); err != nil {
+		if err := files.SyncFolder(data); err != nil {
 			return err
 		}
 	}
-	return syncFolder(filepath.Dir(filepath.Clean(data)))
+	return files.SyncFolder(filepath.Dir(filepath.Clean(data)))
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -142,7 +143,7 @@ func (f *folder) write(b *batch) (full, failed error) {
 		return nil, nil
 	}
 	f.file, file = file, f.file
-	if err := syncFolder(f.path); err != nil {
+	if err := files.SyncFolder(f.path); err != nil {
 		return nil, err
 	}
 	if file != nil {
@@ -176,14 +177,6 @@ func (f *folder) close() error {
 		f.lock = nil
 	}
 	return err
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // firsts lists the log's files by the sequence of their first line, the oldest

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -175,7 +176,7 @@ func (o *Own) found() error {
 		return fmt.Errorf("encode the authority's key: %w", err)
 	}
 	content := append(o.public(), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})...)
-	return replace(o.private(), content, 0o600)
+	return files.Write(o.private(), bytes.NewReader(content), 0o600)
 }
 
 // public is what clients are given.
@@ -189,7 +190,7 @@ func (o *Own) publish() error {
 	if present, err := os.ReadFile(o.File()); err == nil && bytes.Equal(present, wanted) {
 		return nil
 	}
-	return replace(o.File(), wanted, 0o644)
+	return files.Write(o.File(), bytes.NewReader(wanted), 0o644)
 }
 
 // sign makes the certificate that is shown from now on. The caller holds the
@@ -237,37 +238,4 @@ func serial() *big.Int {
 	octets[0] &= 0x7f    // it must be positive
 	octets[15] |= 1
 	return new(big.Int).SetBytes(octets[:])
-}
-
-// replace writes a file so that there is always the old one or the whole new
-// one, whoever stops us.
-func replace(path string, content []byte, mode fs.FileMode) (err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(temporary.Name())))
-		}
-	}()
-	if _, err = temporary.Write(content); err == nil {
-		err = temporary.Chmod(mode)
-	}
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if err = errors.Join(err, temporary.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(temporary.Name(), path); err != nil {
-		return err
-	}
-	folder, opened := os.Open(filepath.Dir(path))
-	if opened != nil {
-		return nil // the file is there; that it outlasts a power cut cannot be had
-	}
-	defer folder.Close()
-	_ = folder.Sync() // not every file system can
-	return nil
 }

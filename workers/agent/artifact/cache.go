@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/workers/agent/retry"
 )
@@ -103,7 +104,7 @@ func (c *Cache) take(hash string) *File {
 	if found == nil {
 		return nil
 	}
-	if actual, err := hashFile(found.path); err != nil || actual != hash {
+	if actual, err := files.Sum(found.path); err != nil || actual != hash {
 		c.forget(found)
 		return nil
 	}
@@ -184,19 +185,6 @@ func (c *Cache) within(folder string) (bytes int64) {
 		}
 	}
 	return bytes
-}
-
-func hashFile(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // boundedWriter refuses to write more than is left.

@@ -1,13 +1,15 @@
 package knob
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+
+	"github.com/tandem-tune/tandem/internal/files"
 )
 
 // journal is a file with the settings of the machine as they were before they
@@ -56,31 +58,11 @@ func (j *journal) write(entries []entry) error {
 	if err != nil {
 		return err
 	}
-	if err := writeDurably(j.path, content); err != nil {
+	if err := files.Write(j.path, bytes.NewReader(content), 0o600); err != nil {
 		return err
 	}
 	j.entries = entries
 	return nil
-}
-
-func writeDurably(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // Pending reports whether the journal has settings that are still to be put back.

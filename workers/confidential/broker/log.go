@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/workers/confidential/release"
 )
 
@@ -99,7 +100,7 @@ func openLog(folder string, key ed25519.PublicKey, ledger *release.Ledger) (*Log
 	if err == nil {
 		_, err = file.Seek(end, io.SeekStart)
 	}
-	if err = errors.Join(err, syncFolder(folder)); err != nil {
+	if err = errors.Join(err, files.SyncFolder(folder)); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &Log{file: file, previous: previous}, nil
@@ -138,7 +139,7 @@ func secret(folder, name string, create bool) ([]byte, error) {
 			return nil, err
 		}
 		_, err = file.WriteString(hex.EncodeToString(made) + "\n")
-		return made, errors.Join(err, file.Sync(), file.Close(), syncFolder(folder))
+		return made, errors.Join(err, file.Sync(), file.Close(), files.SyncFolder(folder))
 	}
 	if err != nil {
 		return nil, err
@@ -148,12 +149,4 @@ func secret(folder, name string, create bool) ([]byte, error) {
 		return nil, fmt.Errorf("%s must hold 64 hexadecimal digits that nobody else can read: restore it, and chmod 600 it", path)
 	}
 	return found, nil
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

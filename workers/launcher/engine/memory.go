@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/workers/launcher"
 )
 
@@ -53,15 +55,7 @@ func (m *MemoryFile) Write(memory *launcher.Memory) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(m.path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(m.path+".new", m.path)
+	return files.Write(m.path, bytes.NewReader(content), 0o600)
 }
 
 // Close lets others open it.

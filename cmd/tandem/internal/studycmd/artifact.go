@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -55,7 +56,7 @@ func download(ctx context.Context, client *rest.Client, of trialName, one trial.
 		return err
 	}
 	defer body.Close()
-	return term.SaveAs(path, body)
+	return files.Write(path, body, 0o600)
 }
 
 func printArtifacts(out io.Writer, logged []trial.Artifact) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/web/ui"
 )
@@ -79,7 +80,7 @@ func writeReport(out io.Writer, path string, report ui.Report, asJSON bool) erro
 	}
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(ui.WriteReport(writer, report)) }()
-	err := term.SaveAs(path, reader)
+	err := files.Write(path, reader, 0o600)
 	reader.Close() //nolint:errcheck // ends the writing of a page that could not be saved
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -41,9 +42,9 @@ func (s savedDeployment) write(ctx context.Context, client *rest.Client, of tria
 			return err
 		}
 	}
-	files := map[string]string{"infer.py": chosen.Code, "README.md": readme(of, detail, chosen, logged >= 0)}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := term.SaveAs(filepath.Join(s.folder, name), strings.NewReader(files[name])); err != nil {
+	texts := map[string]string{"infer.py": chosen.Code, "README.md": readme(of, detail, chosen, logged >= 0)}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if err := files.Write(filepath.Join(s.folder, name), strings.NewReader(texts[name]), 0o600); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -302,7 +303,7 @@ func exportCommand(flags *term.Flags) *cobra.Command {
 		}
 		moved := term.NewTransfer(os.Stderr, "Downloading "+format.Plain(study), 0)
 		defer moved.End()
-		return term.SaveAs(path, moved.Reader(answer))
+		return files.Write(path, moved.Reader(answer), 0o600)
 	})
 	command.Flags().StringVar(&form, "format", "", "csv or json, or openmetrics with --samples (default csv; json with --json)")
 	term.CompleteFlag(command, "format", term.Words("csv", "json", "openmetrics"))

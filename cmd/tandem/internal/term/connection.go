@@ -3,7 +3,6 @@ package term
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/files"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/web/certificate"
 )
@@ -124,15 +124,7 @@ func (c *Connection) Keep(token string) (path string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	fresh, err := os.CreateTemp(filepath.Dir(path), ".token") // 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = fresh.WriteString(token + "\n")
-	if err = errors.Join(err, fresh.Close()); err == nil {
-		err = os.Rename(fresh.Name(), path)
-	}
-	return path, err
+	return path, files.Write(path, strings.NewReader(token+"\n"), 0o600)
 }
 
 // UseKept has Open take the kept token, whatever else there is, and returns its file.

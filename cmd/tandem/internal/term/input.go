@@ -48,23 +48,3 @@ func ReadBounded(path string, stdin io.Reader, most int64) ([]byte, error) {
 
 // ErrTooLarge is the error of a file above its bound.
 var ErrTooLarge = errors.New("is larger than such a file can be")
-
-// SaveAs writes a file whole or not at all.
-func SaveAs(path string, content io.Reader) error {
-	part := path + ".part"
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(file, content); err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		os.Remove(part) //nolint:errcheck // the first error is the one to tell
-		return err
-	}
-	return os.Rename(part, path)
-}
