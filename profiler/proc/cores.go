@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -34,20 +35,17 @@ func Memory(h Host) (total, available int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	values := map[string]int64{}
-	for line := range strings.SplitSeq(content, "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 3 || fields[2] != "kB" {
-			continue
-		}
-		if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
-			values[strings.TrimSuffix(fields[0], ":")] = kib << 10
-		}
+	return parseMemory(content)
+}
+
+// parseMemory reads /proc/meminfo.
+func parseMemory(content string) (total, available int64, err error) {
+	all, _ := parseColumn(content, "MemTotal") // 0 where it is not told
+	left, _ := parseColumn(content, "MemAvailable")
+	if all == 0 {
+		return 0, 0, errors.New("no MemTotal in /proc/meminfo")
 	}
-	if values["MemTotal"] == 0 {
-		return 0, 0, fmt.Errorf("no MemTotal in /proc/meminfo")
-	}
-	return values["MemTotal"], values["MemAvailable"], nil
+	return int64(all) << 10, int64(left) << 10, nil
 }
 
 // ParseCPUList reads the kernel's lists of CPUs, such as "0,28-30".

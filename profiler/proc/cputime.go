@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
@@ -10,55 +9,21 @@ import (
 // for, whatever the kernel's own tick is.
 const ticksPerSecond = 100
 
-// process is what /proc/PID/stat tells of a process.
-type process struct {
-	group      int
-	cpuSeconds float64 // its own and its waited-for children's
-}
-
 // GroupCPUSeconds is the CPU time that the processes of a process group and
 // the children they waited for have used, in seconds. Processes that were
 // orphaned before they ended are not in it.
-func GroupCPUSeconds(group int) float64 { return groupCPUSeconds(NewHost(""), group) }
-
-func groupCPUSeconds(h Host, group int) float64 {
-	sum := 0.0
+func GroupCPUSeconds(group int) float64 {
+	h, sum := NewHost(""), 0.0
 	for _, pid := range h.members(group) {
 		line, err := h.Text(processFile(pid, "stat"))
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		if p, err := parseStat(line); err == nil && p.group == group {
-			sum += p.cpuSeconds
+		if u, err := parseUsage(line); err == nil && u.group == group {
+			sum += u.userSeconds + u.systemSeconds
 		}
 	}
 	return sum
-}
-
-// parseStat reads a line of /proc/PID/stat. The name in brackets may hold
-// brackets and spaces itself, so the fields are counted from its end.
-func parseStat(line string) (process, error) {
-	end := strings.LastIndexByte(line, ')')
-	if end < 0 {
-		return process{}, errors.New("no name in /proc/PID/stat")
-	}
-	fields := strings.Fields(line[end+1:])
-	if len(fields) < 15 {
-		return process{}, errors.New("too few fields in /proc/PID/stat")
-	}
-	group, err := strconv.Atoi(fields[2])
-	if err != nil {
-		return process{}, err
-	}
-	p := process{group: group}
-	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
-		ticks, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return process{}, err
-		}
-		p.cpuSeconds += float64(ticks) / ticksPerSecond
-	}
-	return p, nil
 }
 
 // BusySeconds is the CPU time that the whole machine has used since it was

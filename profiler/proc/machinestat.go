@@ -202,19 +202,9 @@ func parseNetDev(text string, into Observation) error {
 }
 
 func parseMemInfo(text string, into Observation) error {
-	values := map[string]float64{}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[2] == "kB" {
-			if err := store(values, strings.TrimSuffix(fields[0], ":"), fields[1], 1024); err != nil {
-				return err
-			}
-		}
+	total, available, err := parseMemory(text)
+	if err == nil {
+		into.States["machine.memory_used_bytes"] = max(0, float64(total-available))
 	}
-	total, available := values["MemTotal"], values["MemAvailable"]
-	if total == 0 {
-		return errors.New("no MemTotal")
-	}
-	into.States["machine.memory_used_bytes"] = max(0, total-available)
-	return nil
+	return err
 }

@@ -50,17 +50,6 @@ func parseThread(status, schedule string, first bool) (u threadUsage, accountsSw
 	return u, hasOwn && hasForced
 }
 
-// parseKilobytes finds a size in files of lines such as "RssFile:  123 kB".
-func parseKilobytes(text, name string) (bytes float64, has bool) {
-	for line := range strings.Lines(text) {
-		if rest, found := strings.CutPrefix(line, name+":"); found {
-			value, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return float64(value) * 1024, err == nil
-		}
-	}
-	return 0, false
-}
-
 // readThreads reads the threads of a member, and what children they started.
 func (t *Tree) readThreads(pid int, u *usage, threads map[int]threadUsage) (children []int) {
 	for _, thread := range t.threadsOf(pid, *u) {
@@ -69,8 +58,8 @@ func (t *Tree) readThreads(pid int, u *usage, threads map[int]threadUsage) (chil
 			schedule, _ := t.host.Text(filepath.Join(folder, "schedstat")) // not in every kernel
 			one, accounts := parseThread(status, schedule, thread == pid)
 			u.accountsContextChanges = u.accountsContextChanges || accounts
-			if size, has := parseKilobytes(status, "RssFile"); has {
-				u.residentFileBytes, u.accountsFiles = size, true // the same in all threads
+			if kilobytes, has := parseColumn(status, "RssFile"); has {
+				u.residentFileBytes, u.accountsFiles = 1024*kilobytes, true // the same in all threads
 			}
 			threads[thread] = one
 		}

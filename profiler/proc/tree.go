@@ -66,11 +66,11 @@ func parseUsage(line string) (usage, error) {
 	}, nil
 }
 
-// parseColumn finds a number in files of lines such as "name: 123".
+// parseColumn finds a number in files of lines such as "name: 123", or "name:  123 kB".
 func parseColumn(text, name string) (float64, bool) {
 	for line := range strings.Lines(text) {
 		if rest, found := strings.CutPrefix(line, name+":"); found {
-			value, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 64)
+			value, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return float64(value), err == nil
 		}
 	}
