@@ -13,7 +13,7 @@ var notRead, followed = regexp.MustCompile(`^(benchmarks/|decisions/)`), regexp.
 // changing are the examples of the generated reference that are only read, by cmd/tandem:
 // commands that change something, go on, or want a terminal.
 var changing = regexp.MustCompile(`tandem (backend (add|remove)|backup|dataset (delete|encrypt|publish)|edge agent|example|ground-truth (forget|import)|group (remove|set)|hook (create|delete|test)|init|` +
-	`keys|launch|log(in|out)|mcp|policy|pool try-again|profile|quota (remove|set)|reservation (make|remove)|restore|run|serve|study (create|delete|enqueue|extend|link (create|revoke)|note|pause|resume|retry|share|stop|tag)|` +
+	`keys|launch|log(in|out)|mcp|policy|pool try-again|profile|quota (remove|set)|reservation (make|remove)|restore|run|serve|study (create|delete|enqueue|extend|note|pause|resume|retry|share|stop|tag)|` +
 	`token (create|revoke)|user remove|worker )|--watch`)
 
 // longest is the longest of the beginnings that the line has.
@@ -163,7 +163,6 @@ var standIns = [][]string{
 	{"--serve 8000", "--serve 0"},
 	{"workers.key --policy", "sealed.key --policy"},
 	{"--trial N", "--trial 0"},
-	{"lenet-fashion-mnist 3fX9kQ2mLp0a", "lenet-fashion-mnist $(tandem study link list lenet-fashion-mnist --json | jq -r '.links[0].id')"},
 	{"3fX9kQ2mLp0a", "$(tandem token list --json | jq -r '[.tokens[] | select(.name == \"kitchen\")][0].id')"},
 	{"revoke ID", "revoke $(tandem token list --json | jq -r '[.tokens[] | select(.name == \"bob\")][0].id')"},
 	{"share lenet --", "share lenet-fashion-mnist --"},
