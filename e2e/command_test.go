@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
-	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/trial"
 )
 
 func TestControlFromTheCommandLine(t *testing.T) {
@@ -31,21 +29,16 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if text := at.must("study", "enqueue", s.name, "-p", "x=0.05"); !strings.Contains(text, "1 configuration enqueued") {
 		t.Errorf("enqueue says:\n%s", text)
 	}
-	client, err := rest.New(rest.Options{URL: "http://" + at.listen, Token: at.token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	note := "first line\nand the second"
-	for _, amendment := range []trial.Amendment{{AddTags: []string{"paper", "baseline"}}, {Note: &note}, {RemoveTags: []string{"paper"}}} {
-		if _, err := client.AnnotateStudy(t.Context(), s.name, amendment); err != nil {
-			t.Error(err)
+	for _, amendment := range []string{`{"add_tags":["paper","baseline"]}`, `{"note":"first line\nand the second"}`, `{"remove_tags":["paper"]}`} {
+		if status, answer := at.ask("POST", "/api/v1/studies/"+s.name+"/annotate", amendment); status != 200 {
+			t.Errorf("%s: %d, %s", amendment, status, answer)
 		}
 	}
 	if view := read[protocol.StudyView](t, at.must("study", "show", s.name, "--json")); strings.Join(view.Tags, " ") != "baseline" || view.Note != "first line\nand the second" {
 		t.Errorf("the study has the tags %q and the note %q", view.Tags, view.Note)
 	}
-	if _, err := client.AnnotateStudy(t.Context(), s.name, trial.Amendment{AddTags: []string{"two words"}}); err == nil || !strings.Contains(err.Error(), "add_tags[0]") {
-		t.Errorf("a tag of two words: %v", err)
+	if status, answer := at.ask("POST", "/api/v1/studies/"+s.name+"/annotate", `{"add_tags":["two words"]}`); status != 422 || !strings.Contains(answer, "add_tags[0]") {
+		t.Errorf("a tag of two words: %d, %s", status, answer)
 	}
 	if wrong := at.cli("study", "enqueue", s.name, "-p", "nothing=1"); wrong.code != 2 || !strings.Contains(wrong.stderr, "not a parameter") {
 		t.Errorf("a parameter that there is not: exit code %d, %s", wrong.code, wrong.stderr)

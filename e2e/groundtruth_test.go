@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -38,17 +37,13 @@ func TestGroundTruthMovesBetweenServers(t *testing.T) {
 		t.Errorf("the list is:\n%s", list)
 	}
 
-	client, err := rest.New(rest.Options{URL: "http://" + here.listen, Token: here.token})
-	if err != nil {
-		t.Fatal(err)
+	runs := read[protocol.GroundTruthRuns](t, here.get("/api/v1/ground-truth/runs?machine=x86%2C+2+cores&limit=20"))
+	if runs.Total != 1 || len(runs.Runs) != 1 || runs.Runs[0].Configurations != 1 || runs.Runs[0].Epochs != 3 {
+		t.Errorf("the runs of one type: %+v", runs)
 	}
-	runs, err := client.GroundTruthRuns(t.Context(), "x86, 2 cores", 20, 0)
-	if err != nil || runs.Total != 1 || len(runs.Runs) != 1 || runs.Runs[0].Configurations != 1 || runs.Runs[0].Epochs != 3 {
-		t.Errorf("the runs of one type: %+v, %v", runs, err)
-	}
-	clusters, err := client.GroundTruthClusters(t.Context(), "x86, 2 cores", "")
-	if err != nil || clusters.Configuration.Key() != "cores=2 memory_gib=0.5" {
-		t.Errorf("the workloads of one type: %+v, %v", clusters, err)
+	clusters := read[protocol.GroundTruthClusters](t, here.get("/api/v1/ground-truth/clusters?machine=x86%2C+2+cores"))
+	if clusters.Configuration.Key() != "cores=2 memory_gib=0.5" {
+		t.Errorf("the workloads of one type: %+v", clusters)
 	}
 	written := filepath.Join(folder, "exported.json")
 	here.must("ground-truth", "export", "--output", written)

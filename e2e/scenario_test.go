@@ -27,21 +27,34 @@ func ownBoard(t *testing.T) string {
 // get is what the server answers.
 func (s *site) get(path string) string {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.server.URL+path, nil)
+	status, answer := s.ask(http.MethodGet, path, "")
+	if status != http.StatusOK {
+		s.t.Fatalf("%s: %d, %s", path, status, answer)
+	}
+	return answer
+}
+
+// ask sends the body, JSON, and is what the server answers.
+func (s *site) ask(method, path, body string) (status int, answer string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+s.token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: %s, %v, %s", path, response.Status, err, answer)
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	return string(answer)
+	return response.StatusCode, string(content)
 }
 
 // TestAStudySaysWhereAndUnderWhichLoad names a board of the user's that no server knows, and

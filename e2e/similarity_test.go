@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // TestAServerGroupsRunsAsItsFlagSays starts servers with and without --similarity, and
@@ -48,13 +48,9 @@ func TestAServerGroupsRunsAsItsFlagSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.must("ground-truth", "import", path)
-			client, err := rest.New(rest.Options{URL: "http://" + s.listen, Token: s.token})
-			if err != nil {
-				t.Fatal(err)
-			}
-			found, err := client.GroundTruthClusters(t.Context(), "x86, 2 cores", "")
-			if err != nil || found.Runs != 16 || len(found.Workloads) != one.want {
-				t.Errorf("%d workloads in %d runs, want %d: %v", len(found.Workloads), found.Runs, one.want, err)
+			found := read[protocol.GroundTruthClusters](t, s.get("/api/v1/ground-truth/clusters?machine=x86%2C+2+cores"))
+			if found.Runs != 16 || len(found.Workloads) != one.want {
+				t.Errorf("%d workloads in %d runs, want %d", len(found.Workloads), found.Runs, one.want)
 			}
 		})
 	}

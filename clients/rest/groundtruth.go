@@ -34,29 +34,6 @@ func (c PoolCalls) GroundTruthMachines(ctx context.Context) ([]protocol.GroundTr
 	return list[protocol.GroundTruthMachine](ctx, c.caller, "machines", path("ground-truth", "machines"))
 }
 
-// GroundTruthRuns sums up the runs on a type of machine, the newest first: up
-// to limit of them (the server's default if 0) behind the offset.
-func (c PoolCalls) GroundTruthRuns(ctx context.Context, machine string, limit, offset int) (protocol.GroundTruthRuns, error) {
-	values := ofMachine(machine)
-	if limit > 0 {
-		values.Set("limit", strconv.Itoa(limit))
-	}
-	if offset > 0 {
-		values.Set("offset", strconv.Itoa(offset))
-	}
-	return get[protocol.GroundTruthRuns](ctx, c.caller, path("ground-truth", "runs"), values.Encode())
-}
-
-// GroundTruthClusters shows the workloads known on a type of machine under the
-// configuration with the key, or under the one with most runs if it is empty.
-func (c PoolCalls) GroundTruthClusters(ctx context.Context, machine, key string) (protocol.GroundTruthClusters, error) {
-	values := ofMachine(machine)
-	if key != "" {
-		values.Set("configuration", key)
-	}
-	return get[protocol.GroundTruthClusters](ctx, c.caller, path("ground-truth", "clusters"), values.Encode())
-}
-
 // ImportGroundTruth sends what another server exported, in as many requests as
 // it takes. Each is taken whole or not at all; after an error the reply says
 // what became of those before. To send all of it again is harmless.

@@ -97,26 +97,6 @@ func (c StudyCalls) Correlations(ctx context.Context, study string) (protocol.Co
 	return get[protocol.Correlations](ctx, c.caller, path("studies", study, "correlations"), "")
 }
 
-// Measurements returns what was measured in the study, in the order in which it was:
-// at most so many points, 2,000 where that is 0.
-func (c StudyCalls) Measurements(ctx context.Context, study string, points int) (protocol.Measurements, error) {
-	values := url.Values{}
-	if points != 0 {
-		values.Set("points", strconv.Itoa(points))
-	}
-	return get[protocol.Measurements](ctx, c.caller, path("studies", study, "measurements"), values.Encode())
-}
-
-// EdgeOverview shows what the study's models are worth and cost on its devices.
-func (c StudyCalls) EdgeOverview(ctx context.Context, study string) (protocol.EdgeOverview, error) {
-	return get[protocol.EdgeOverview](ctx, c.caller, path("studies", study, "edge"), "")
-}
-
-// Pareto returns the trials that no other beats in all objectives.
-func (c StudyCalls) Pareto(ctx context.Context, study string) (protocol.Pareto, error) {
-	return get[protocol.Pareto](ctx, c.caller, path("studies", study, "pareto"), "")
-}
-
 // Advice says what the study's results tell of its space.
 func (c StudyCalls) Advice(ctx context.Context, study string) (protocol.Advice, error) {
 	return get[protocol.Advice](ctx, c.caller, path("studies", study, "advice"), "")

@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +21,18 @@ func TestAnnotations(t *testing.T) {
 	lease := s.lease(worker)
 	s.train(worker, lease, 0.25)
 	s.train(worker, s.lease(worker), 0.5)
-	ctx, admin, viewer := t.Context(), s.client(auth.Admin), s.client(auth.Viewer)
+	ctx, viewer := t.Context(), s.client(auth.Viewer)
 	note := "see <b>#12</b>\nand =1+1"
-	if got, err := admin.AnnotateTrial(ctx, "small", lease.Number, trial.Amendment{AddTags: []string{"odd", "best"}, Note: &note}); err != nil || !slices.Equal(got.Tags, []string{"best", "odd"}) || got.Note != note {
-		t.Errorf("%+v: %v", got, err)
+	said, err := json.Marshal(trial.Amendment{AddTags: []string{"odd", "best"}, Note: &note})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got, err := admin.AnnotateStudy(ctx, view.ID, trial.Amendment{AddTags: []string{"paper"}}); err != nil || !slices.Equal(got.Tags, []string{"paper"}) {
-		t.Errorf("%+v: %v", got, err)
+	path := fmt.Sprintf("/api/v1/studies/small/trials/%d/annotate", lease.Number)
+	if got := arrived[trial.Annotation](t, s.admin("POST", path, string(said))); !slices.Equal(got.Tags, []string{"best", "odd"}) || got.Note != note {
+		t.Errorf("%+v", got)
+	}
+	if got := arrived[trial.Annotation](t, s.admin("POST", "/api/v1/studies/"+view.ID+"/annotate", `{"add_tags":["paper"]}`)); !slices.Equal(got.Tags, []string{"paper"}) {
+		t.Errorf("%+v", got)
 	}
 	if seen, err := viewer.Study(ctx, "small"); err != nil || !slices.Equal(seen.Tags, []string{"paper"}) {
 		t.Errorf("%q: %v", seen.Tags, err)
@@ -33,9 +40,7 @@ func TestAnnotations(t *testing.T) {
 	if page, err := viewer.Trials(ctx, "small", protocol.TrialQuery{Query: "tags = odd"}); err != nil || page.Total != 1 || page.Trials[0].Note != note {
 		t.Errorf("%+v: %v", page, err)
 	}
-	if _, err := viewer.AnnotateStudy(ctx, "small", trial.Amendment{AddTags: []string{"x"}}); !problem.Is(err, problem.Forbidden) {
-		t.Errorf("a viewer: %v", err)
-	}
+	s.do(ask{method: "POST", path: "/api/v1/studies/small/annotate", body: `{"add_tags":["x"]}`, token: s.secrets[auth.Viewer]}).problem(t, 403, problem.Forbidden)
 	told := s.admin("POST", "/api/v1/studies/small/annotate", `{"add_tags":["two words"],"note":"\u0001"}`).problem(t, 422, problem.Invalid)
 	if len(told.Errors) != 2 || told.Errors[0].Path != "add_tags[0]" || told.Errors[1].Path != "note" {
 		t.Errorf("%+v", told.Errors)

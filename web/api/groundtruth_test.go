@@ -3,6 +3,7 @@ package api_test
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -68,14 +69,15 @@ func TestGroundTruthArrivesAsItWasSent(t *testing.T) {
 	if err != nil || len(machines) != 2 || machines[0].Machine != someMachine || machines[0].Records != 300 || machines[0].Configurations != 2 || machines[0].Epochs != 600 {
 		t.Errorf("%+v, %v", machines, err)
 	}
-	page, err := viewer.GroundTruthRuns(ctx, someMachine, 2, 1)
-	if err != nil || page.Total != 300 || len(page.Runs) != 2 || page.Runs[0].ID != "record-0298" || page.Runs[0].Comparison == nil || len(page.Runs[0].Comparison.Fastest) != 3 {
-		t.Errorf("%+v, %v", page, err)
+	asked := "machine=" + url.QueryEscape(someMachine)
+	page := arrived[protocol.GroundTruthRuns](t, s.admin("GET", "/api/v1/ground-truth/runs?limit=2&offset=1&"+asked, ""))
+	if page.Total != 300 || len(page.Runs) != 2 || page.Runs[0].ID != "record-0298" || page.Runs[0].Comparison == nil || len(page.Runs[0].Comparison.Fastest) != 3 {
+		t.Errorf("%+v", page)
 	}
 	under := sent.Records[1].Cells[0].Configuration
-	clusters, err := viewer.GroundTruthClusters(ctx, someMachine, under.Key())
-	if err != nil || len(clusters.Configurations) != 2 || clusters.Runs != 150 || !clusters.Configuration.Equal(under) || len(clusters.Workloads) == 0 || len(clusters.Workloads[0].Points) == 0 {
-		t.Errorf("%+v, %v", clusters, err)
+	clusters := arrived[protocol.GroundTruthClusters](t, s.admin("GET", "/api/v1/ground-truth/clusters?configuration="+url.QueryEscape(under.Key())+"&"+asked, ""))
+	if len(clusters.Configurations) != 2 || clusters.Runs != 150 || !clusters.Configuration.Equal(under) || len(clusters.Workloads) == 0 || len(clusters.Workloads[0].Points) == 0 {
+		t.Errorf("%+v", clusters)
 	}
 	for _, path := range []string{"runs?machine=riscv", "clusters?machine=riscv"} {
 		if got := s.admin("GET", "/api/v1/ground-truth/"+path, ""); got.status != 200 || !strings.Contains(string(got.body), `[]`) || strings.Contains(string(got.body), "null") {

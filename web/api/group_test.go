@@ -182,9 +182,7 @@ func TestAStreamEndsWithTheRole(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	s.asMembers(map[string]string{"alice": "editor"})
-	if _, err := s.as("alice").AnnotateStudy(t.Context(), "small", trial.Amendment{AddTags: []string{"secret-tag"}}); err != nil {
-		t.Fatal(err)
-	}
+	arrived[trial.Annotation](t, s.do(ask{method: "POST", path: "/api/v1/studies/small/annotate", body: `{"add_tags":["secret-tag"]}`, token: s.secrets["alice"]}))
 	ended, all := make(chan error, 1), new(strings.Builder)
 	go func() {
 		_, err := io.Copy(all, answer.Body)

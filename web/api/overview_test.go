@@ -39,17 +39,15 @@ func TestOverviewsArriveAsTheyWereMade(t *testing.T) {
 		}
 		s.train(worker, *reply.Lease, value)
 	}
-	overview, err := client.EdgeOverview(ctx, "edge")
-	shown, wrong := s.studies.EdgeOverview(ctx, "edge")
-	if err != nil || wrong != nil || !reflect.DeepEqual(overview, shown) || len(overview.Devices) != 1 {
-		t.Errorf("%+v came, %+v was made (%v, %v)", overview, shown, err, wrong)
+	overview := arrived[protocol.EdgeOverview](t, s.admin("GET", "/api/v1/studies/edge/edge", ""))
+	shown, err := s.studies.EdgeOverview(ctx, "edge")
+	if err != nil || !reflect.DeepEqual(overview, shown) || len(overview.Devices) != 1 {
+		t.Errorf("%+v came, %+v was made (%v)", overview, shown, err)
 	}
-	if without, err := client.EdgeOverview(ctx, "small"); err != nil || len(without.Trials) > 0 || len(without.Notes) != 1 {
-		t.Errorf("the overview of a study without an inference section: %+v, %v", without, err)
+	if without := arrived[protocol.EdgeOverview](t, s.admin("GET", "/api/v1/studies/small/edge", "")); len(without.Trials) > 0 || len(without.Notes) != 1 {
+		t.Errorf("the overview of a study without an inference section: %+v", without)
 	}
-	if _, err := client.EdgeOverview(ctx, "none"); !problem.Is(err, problem.NotFound) {
-		t.Errorf("the edge of no study: %v", err)
-	}
+	s.admin("GET", "/api/v1/studies/none/edge", "").problem(t, 404, problem.NotFound)
 }
 
 // TestWorkersTellWhatTheyMeasureAndHowBusyTheyAre sends both, and looks at the list.

@@ -255,6 +255,15 @@ func (s *stage) admin(method, path, body string, headers ...string) answer {
 	return s.do(ask{method: method, path: path, body: body, token: s.secrets[auth.Admin], header: header})
 }
 
+// arrived is what an answer has.
+func arrived[T any](t *testing.T, got answer) (has T) {
+	t.Helper()
+	if err := json.Unmarshal(got.body, &has); err != nil || got.status != http.StatusOK {
+		t.Fatalf("status %d, %v: %s", got.status, err, got.body)
+	}
+	return has
+}
+
 // document is a problem document, decoded strictly.
 type document struct {
 	Type   string          `json:"type"`
