@@ -268,7 +268,7 @@ func (s *Service) loadPool(ctx context.Context) error {
 		load  func([]journal.PoolEntry) error
 	}{
 		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load}, {team.Kinds(), s.Load},
-		{[]string{approximation.ResponsesEntry, approximation.HistoryEntry}, s.approximation.Load},
+		{[]string{approximation.ResponsesEntry}, s.approximation.Load},
 	} {
 		var entries []journal.PoolEntry
 		for _, kind := range from.kinds {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
 
@@ -36,8 +35,6 @@ type Controller struct {
 	// where they are not in known; saved is when that was last done.
 	unsaved map[string]bool
 	saved   time.Time
-	// outdated are entries of older servers, to be forgotten.
-	outdated []journal.PoolEntry
 	// settled is what holds now, by study.
 	settled map[string]Choice
 	// awaited has the workers that trials wait for, and of which priority, of studies

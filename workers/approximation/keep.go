@@ -13,8 +13,6 @@ const (
 	// ResponsesEntry is the kind of what is stored of the trainings of a study, under
 	// its id.
 	ResponsesEntry = "responses"
-	// HistoryEntry is what older servers stored, under a priority.
-	HistoryEntry = "history"
 	// saveResponsesEvery is how often that is done: so much of it may be lost when a
 	// server is killed.
 	saveResponsesEvery = 30 * time.Second
@@ -25,15 +23,12 @@ const (
 	mostResponses = 256
 )
 
-// Load takes in what was learned before the server was started. Entries of older
-// servers are to be forgotten.
+// Load takes in what was learned before the server was started.
 func (d *Controller) Load(entries []journal.PoolEntry) (err error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for _, entry := range entries {
-		if entry.Kind == HistoryEntry {
-			d.outdated = append(d.outdated, journal.PoolEntry{Kind: HistoryEntry, Name: entry.Name})
-		} else if decodes := journal.Decode(entry, func(one Record) { d.known[entry.Name] = one }); decodes != nil {
+		if decodes := journal.Decode(entry, func(one Record) { d.known[entry.Name] = one }); decodes != nil {
 			err = decodes
 		}
 	}
@@ -44,7 +39,7 @@ func (d *Controller) Load(entries []journal.PoolEntry) (err error) {
 func (d *Controller) Entries(now time.Time, closing bool) []journal.PoolEntry {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if len(d.unsaved)+len(d.outdated) == 0 || !closing && now.Sub(d.saved) < saveResponsesEvery {
+	if len(d.unsaved) == 0 || !closing && now.Sub(d.saved) < saveResponsesEvery {
 		return nil
 	}
 	newest := slices.SortedFunc(maps.Keys(d.known), func(a, b string) int {
@@ -56,7 +51,7 @@ func (d *Controller) Entries(now time.Time, closing bool) []journal.PoolEntry {
 			d.unsaved[study] = true
 		}
 	}
-	entries := d.outdated
+	var entries []journal.PoolEntry
 	for _, study := range slices.Sorted(maps.Keys(d.unsaved)) {
 		entry := journal.PoolEntry{Kind: ResponsesEntry, Name: study} // to be forgotten
 		if known, kept := d.known[study]; kept {
@@ -65,7 +60,7 @@ func (d *Controller) Entries(now time.Time, closing bool) []journal.PoolEntry {
 		entries = append(entries, entry)
 	}
 	clear(d.unsaved)
-	d.outdated, d.saved = nil, now
+	d.saved = now
 	return entries
 }
 
@@ -75,10 +70,6 @@ func (d *Controller) Again(entries []journal.PoolEntry) {
 	defer d.mutex.Unlock()
 	d.saved = time.Time{}
 	for _, entry := range entries {
-		if entry.Kind == HistoryEntry {
-			d.outdated = append(d.outdated, entry)
-		} else {
-			d.unsaved[entry.Name] = true
-		}
+		d.unsaved[entry.Name] = true
 	}
 }
