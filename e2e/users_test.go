@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
@@ -192,14 +191,11 @@ func TestALinkOpensOneStudyUntilItIsRevoked(t *testing.T) {
 	s := newStudy(t, "linked", nineEpochs, "0.01", 1)
 	at := newSite(t)
 	at.must("study", "create", s.file)
-	client, err := rest.New(rest.Options{URL: "http://" + at.listen, Token: at.token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := client.CreateLink(t.Context(), "linked", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 7200})
+	status, answer := at.ask("POST", "/api/v1/studies/linked/links", `{"name":"reviewers","ttl_seconds":7200}`)
+	made := read[protocol.IssuedLink](t, answer)
 	page, secret, found := strings.Cut(made.Path, "#token=")
-	if err != nil || !found || !strings.HasPrefix(page, "/login?next=%2Fstudies%2F") || secret != made.Token || made.Expires.Sub(made.Created) != 2*time.Hour {
-		t.Fatalf("the link is %+v, %v", made, err)
+	if status != 201 || !found || !strings.HasPrefix(page, "/login?next=%2Fstudies%2F") || secret != made.Token || made.Expires.Sub(made.Created) != 2*time.Hour {
+		t.Fatalf("%d, the link is %+v", status, made)
 	}
 	if got := cli(t, at.as(secret), "study", "show", "linked"); got.code != 0 || !strings.Contains(got.stdout, "linked") {
 		t.Errorf("with the link the study is: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -207,12 +203,12 @@ func TestALinkOpensOneStudyUntilItIsRevoked(t *testing.T) {
 	if got := cli(t, at.as(secret), "study", "stop", "linked"); got.code != 1 {
 		t.Errorf("a link stops the study: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	links, err := client.Links(t.Context(), "linked")
-	if err != nil || len(links) != 1 || links[0].Name != "reviewers" || links[0].Used == nil || links[0].ID != made.ID {
-		t.Fatalf("the links are %+v, %v", links, err)
+	links := read[struct{ Links []protocol.LinkView }](t, at.get("/api/v1/studies/linked/links")).Links
+	if len(links) != 1 || links[0].Name != "reviewers" || links[0].Used == nil || links[0].ID != made.ID {
+		t.Fatalf("the links are %+v", links)
 	}
-	if err := client.DeleteLink(t.Context(), "linked", made.ID); err != nil {
-		t.Fatal(err)
+	if status, answer := at.ask("DELETE", "/api/v1/studies/linked/links/"+made.ID, ""); status != 204 {
+		t.Fatal(status, answer)
 	}
 	if got := cli(t, at.as(secret), "study", "show", "linked"); got.code != 1 || !strings.Contains(got.stderr, "revoked") {
 		t.Errorf("a revoked link: exit code %d, %s", got.code, got.stderr)

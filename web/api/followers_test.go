@@ -245,8 +245,8 @@ func TestWatchersAreToldNothingOnceTheirTokenIsRevoked(t *testing.T) {
 		}
 		all = append(all, w)
 	}
-	if err := s.client(auth.Admin).DeleteLink(t.Context(), "small", link.ID); err != nil {
-		t.Fatal(err)
+	if got := s.revoke(auth.Admin, "small", link.ID); got.status != 204 {
+		t.Fatal(got.status)
 	}
 	toggle(t, s, 0)
 	if err := all[0].reach(2); err == nil || all[0].last != 1 {

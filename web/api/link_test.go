@@ -17,12 +17,27 @@ import (
 // shared makes a link to the study, kept as the token "link".
 func (s *stage) shared(study string, life time.Duration) protocol.IssuedLink {
 	s.t.Helper()
-	link, err := s.client(auth.Admin).CreateLink(s.t.Context(), study, protocol.LinkRequest{Name: "reviewers", TTLSeconds: life.Seconds()})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	link := arrived[protocol.IssuedLink](s.t, s.link(auth.Admin, study, "reviewers", life))
 	s.secrets[auth.Link] = link.Token
 	return link
+}
+
+// link asks for a link to the study.
+func (s *stage) link(who auth.Scope, study, name string, life time.Duration) answer {
+	s.t.Helper()
+	return s.do(ask{method: "POST", path: "/api/v1/studies/" + study + "/links", body: fmt.Sprintf(`{"name":%q,"ttl_seconds":%g}`, name, life.Seconds()), token: s.secrets[who]})
+}
+
+// revoke ends a link to the study.
+func (s *stage) revoke(who auth.Scope, study, id string) answer {
+	s.t.Helper()
+	return s.do(ask{method: "DELETE", path: "/api/v1/studies/" + study + "/links/" + id, token: s.secrets[who]})
+}
+
+// links are those to the study.
+func (s *stage) links(study string) []protocol.LinkView {
+	s.t.Helper()
+	return arrived[struct{ Links []protocol.LinkView }](s.t, s.admin("GET", "/api/v1/studies/"+study+"/links", "")).Links
 }
 
 // TestALinkOpensOneStudyAndNothingElse walks every route that is published, with
@@ -113,10 +128,9 @@ func TestALinkInABrowser(t *testing.T) {
 		}
 	}
 
-	ctx, admin := t.Context(), s.client(auth.Admin)
-	links, err := admin.Links(ctx, "small")
-	if err != nil || len(links) != 1 || links[0].ID != link.ID || links[0].Name != "reviewers" || links[0].Used == nil || !links[0].Expires.Equal(link.Expires) {
-		t.Errorf("%+v: %v", links, err)
+	links := s.links("small")
+	if len(links) != 1 || links[0].ID != link.ID || links[0].Name != "reviewers" || links[0].Used == nil || !links[0].Expires.Equal(link.Expires) {
+		t.Errorf("%+v", links)
 	}
 	s.pass(time.Hour + time.Minute)
 	s.do(withCookie("GET", "/api/v1/studies/small", cookie)).problem(t, 401, problem.Unauthorized)
@@ -126,35 +140,28 @@ func TestLinksAreRevoked(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	p := s.alices()
-	ctx, alice, bob, admin := t.Context(), s.as("alice"), s.as("bob"), s.client(auth.Admin)
+	ctx, alice, admin := t.Context(), s.as("alice"), s.client(auth.Admin)
 	s.create()
 	reads := func(token string) int {
 		return s.do(ask{method: "GET", path: "/api/v1/studies/" + p.study.ID, token: token}).status
 	}
-	link, err := alice.CreateLink(ctx, "small", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 3600})
-	if err != nil || reads(link.Token) != 200 {
-		t.Fatalf("%+v: %v", link, err)
+	made := func() protocol.IssuedLink {
+		return arrived[protocol.IssuedLink](t, s.link("alice", "small", "reviewers", time.Hour))
 	}
-	if _, err := bob.CreateLink(ctx, p.study.ID, protocol.LinkRequest{Name: "mine", TTLSeconds: 3600}); !problem.Is(err, problem.NotFound) {
-		t.Errorf("somebody else's study: %v", err)
+	link := made()
+	if got := reads(link.Token); got != 200 {
+		t.Fatalf("%+v: %d", link, got)
 	}
-	if err := admin.DeleteLink(ctx, "small", link.ID); !problem.Is(err, problem.NotFound) { // the administrators' small
-		t.Errorf("by another study: %v", err)
+	s.link("bob", p.study.ID, "mine", time.Hour).problem(t, 404, problem.NotFound) // somebody else's study
+	s.revoke(auth.Admin, "small", link.ID).problem(t, 404, problem.NotFound)       // the administrators' small
+	if got := s.revoke("alice", "small", link.ID); got.status != 204 || reads(link.Token) != 401 {
+		t.Errorf("revoked: %d, and it reads %d", got.status, reads(link.Token))
 	}
-	if err := alice.DeleteLink(ctx, "small", link.ID); err != nil || reads(link.Token) != 401 {
-		t.Errorf("revoked: %v, and it reads %d", err, reads(link.Token))
-	}
-	again, err := alice.CreateLink(ctx, "small", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 3600})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := made()
 	if err := admin.DeleteToken(ctx, again.ID); err != nil || reads(again.Token) != 401 { // by the list of all tokens
 		t.Errorf("revoked by an administrator: %v", err)
 	}
-	last, err := alice.CreateLink(ctx, "small", protocol.LinkRequest{Name: "reviewers", TTLSeconds: 3600})
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := made()
 	if err := alice.DeleteStudy(ctx, "small"); err != nil || reads(last.Token) != 401 {
 		t.Errorf("of a study that was deleted: %v, and it reads %d", err, reads(last.Token))
 	}
@@ -175,8 +182,8 @@ func TestLinksAreInTheAuditLogWithoutTheirSecret(t *testing.T) {
 	link := s.shared(view.ID, time.Hour)
 	s.signIn(auth.Link)
 	s.do(ask{method: "GET", path: "/api/v1/studies", token: link.Token}).problem(t, 403, problem.Forbidden)
-	if err := s.client(auth.Admin).DeleteLink(t.Context(), "small", link.ID); err != nil {
-		t.Fatal(err)
+	if got := s.revoke(auth.Admin, "small", link.ID); got.status != 204 {
+		t.Fatal(got.status)
 	}
 	lines := logged(t, folder)
 	all := strings.Join(lines, "\n")
@@ -200,14 +207,11 @@ func TestExpiredLinksMakeRoom(t *testing.T) {
 	for range protocol.MaxLinks {
 		s.shared(view.ID, time.Hour)
 	}
-	ctx, admin := t.Context(), s.client(auth.Admin)
-	if _, err := admin.CreateLink(ctx, view.ID, protocol.LinkRequest{Name: "one more", TTLSeconds: 3600}); !problem.Is(err, problem.Conflict) {
-		t.Errorf("one link more than there may be: %v", err)
-	}
+	s.link(auth.Admin, view.ID, "one more", time.Hour).problem(t, 409, problem.Conflict)
 	s.pass(time.Hour + time.Minute)
 	link := s.shared(view.ID, 3*time.Hour)
-	if links, err := admin.Links(ctx, view.ID); err != nil || len(links) != 1 || links[0].ID != link.ID {
-		t.Errorf("%d links: %v", len(links), err)
+	if links := s.links(view.ID); len(links) != 1 || links[0].ID != link.ID {
+		t.Errorf("%d links", len(links))
 	}
 }
 
