@@ -107,8 +107,7 @@ func (s *Service) explain(answer *protocol.PoolForecast, continuous int) {
 	answer.Learned = learned
 }
 
-// own is what a user is told: its own demand, with persistence, which takes no
-// time to learn.
+// own is what a user is told: its own demand. The forecast is of all.
 func (s *Service) own(owner string, now time.Time, minutes int) protocol.PoolForecast {
 	recorded := s.history.Since(now.Add(-day))
 	all := demand.Of(recorded, owner)
@@ -119,27 +118,6 @@ func (s *Service) own(owner string, now time.Time, minutes int) protocol.PoolFor
 	if want, some := s.wanting(recorded)[owner]; some {
 		answer.Users = append(answer.Users, protocol.DemandOfUser{Owner: owner, Running: want.Running, Waiting: want.Waiting})
 	}
-	if len(series) < forecast.LeastForPersistence {
-		answer.Reason = tooShort(len(series))
-		return answer
-	}
-	if now.Sub(all[len(all)-1].At) > fresh {
-		answer.Reason = longOver
-		return answer
-	}
-	naive, err := forecast.NewNaive(series, answer.Quantiles)
-	if err != nil {
-		answer.Reason = err.Error()
-		return answer
-	}
-	found, err := naive.Forecast(series)
-	if err != nil {
-		answer.Reason = err.Error()
-		return answer
-	}
-	answer.Method, answer.Reason = forecast.Persistence, "of one user alone nothing better is learned"
-	for i, row := range found.Demand {
-		answer.Ahead = append(answer.Ahead, protocol.DemandAhead{At: all[len(all)-1].At.Add(time.Duration(i+1) * time.Minute), Demand: row})
-	}
+	answer.Reason = "forecasts are of all users' demand together, and administrators see them"
 	return answer
 }
