@@ -107,8 +107,8 @@ func TestAQuotaBoundsTheCostOfADay(t *testing.T) {
 		if waits := alice.view(made.ID).Waits; len(waits) != 1 || !strings.Contains(waits[0].Reason, "has spent 14 of their 10 of money of today (UTC)") {
 			t.Errorf("it waits for %+v", waits)
 		}
-		if view, err := w.service.Quota(w.ctx, "alice"); err != nil || view.Uses.CostToday != 14 || view.Quota.CostADay != 10 {
-			t.Errorf("the quota is %+v, %v", view, err)
+		if list := w.quotas(); len(list) != 1 || list[0].User != "alice" || list[0].Uses.CostToday != 14 || list[0].Quota.CostADay != 10 {
+			t.Errorf("the quotas are %+v", list)
 		}
 	})(t)
 }

@@ -134,7 +134,7 @@ var harmless = []string{
 	"POST /api/v1/ground-truth", "DELETE /api/v1/ground-truth", "GET /api/v1/architectures",
 	"POST /api/v1/boards/ask", "POST /api/v1/boards/runs", "GET /api/v1/boards", // of machines, which all who see workers see
 	"GET /api/v1/pool/wanted", "GET /api/v1/pool/forecast", "GET /api/v1/pool/advice", // of one's own, or the administrators'
-	"GET /api/v1/quotas", "GET /api/v1/quotas/{user}", "PUT /api/v1/quotas/{user}", "DELETE /api/v1/quotas/{user}", // the administrators', and one's own
+	"GET /api/v1/quotas", "PUT /api/v1/quotas/{user}", "DELETE /api/v1/quotas/{user}", // the administrators', and one's own
 	"GET /api/v1/groups", "PUT /api/v1/groups/{group}", "DELETE /api/v1/groups/{group}", // TestWhoSharesWithWhichGroup
 	"GET /api/v1/backends", "PUT /api/v1/backends/{backend}", "DELETE /api/v1/backends/{backend}",
 	"GET /api/v1/reservations", "POST /api/v1/reservations", "DELETE /api/v1/reservations/{reservation}",

@@ -12,7 +12,6 @@ func (s sharingAPI) sharingRoutes() []route {
 	const quotaPath, reservations = prefix + "/quotas/{user}", prefix + "/reservations"
 	return []route{
 		{"GET", prefix + "/quotas", guard.Readers, 200, guard.Call, "list-quotas", "List the users' quotas with what their trials have; a user sees its own", handle(s.server, ofList(s.studies.Quotas, func(list []protocol.QuotaView) quotaList { return quotaList{list} })), nil},
-		{"GET", quotaPath, guard.Readers, 200, guard.Call, "get-quota", "Get a user's quota with what its trials have", handle(s.server, ofNamed[UserRef](s.studies.Quota)), nil},
 		{"PUT", quotaPath, guard.Admins, 200, guard.Call, "set-quota", "Bound what a user has of the workers", handle(s.server, s.setQuota), nil},
 		{"DELETE", quotaPath, guard.Admins, 204, guard.Call, "remove-quota", "Let a user have what there is", handle(s.server, remove[UserRef](s.studies.RemoveQuota)), nil},
 		{"GET", reservations, guard.Readers, 200, guard.Call, "list-reservations", "List what is kept of the workers for somebody, by when it begins", handle(s.server, ofList(s.studies.Reservations, func(list []protocol.Reservation) reservationList { return reservationList{list} })), nil},

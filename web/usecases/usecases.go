@@ -80,7 +80,6 @@ type OfWorkers interface {
 // OfSharing divide the workers among users.
 type OfSharing interface {
 	Quotas(ctx context.Context) ([]protocol.QuotaView, error)
-	Quota(ctx context.Context, user string) (protocol.QuotaView, error)
 	SetQuota(ctx context.Context, user string, quota protocol.Quota) (protocol.QuotaView, error)
 	RemoveQuota(ctx context.Context, user string) error
 	Reservations(ctx context.Context) ([]protocol.Reservation, error)

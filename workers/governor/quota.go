@@ -61,25 +61,9 @@ func (g *Governor) RemoveQuota(ctx context.Context, user string) error {
 	defer g.gate.Leave()
 	owner := rules.OwnerNamed(user)
 	if _, has := g.allocator.Snapshot().Rules.Quotas[owner]; !has {
-		return noQuota(user)
+		return problem.New(problem.NotFound, "user %q has no quota", user)
 	}
 	return g.govern(ctx, new(struct{}), []journal.PoolEntry{{Kind: rules.QuotaEntry, Name: user}}, func(r *rules.Rules) { r.SetQuota(owner, nil) })
-}
-
-func noQuota(user string) error { return problem.New(problem.NotFound, "user %q has no quota", user) }
-
-// Quota is the user's quota and what its trials have. A user sees its own only.
-func (g *Governor) Quota(ctx context.Context, user string) (protocol.QuotaView, error) {
-	views, err := g.Quotas(ctx)
-	for _, one := range views {
-		if one.User == user && one.Quota != nil {
-			return one, nil
-		}
-	}
-	if err != nil {
-		return protocol.QuotaView{}, err
-	}
-	return protocol.QuotaView{}, noQuota(user)
 }
 
 // absentUser reports whether the owner of studies is none of the users there are;
