@@ -47,7 +47,7 @@ func MakeOld(ctx context.Context, path string, version int64) (err error) {
 }
 
 // RefuseNetwork is what Open says of a folder on the file system with the number.
-func RefuseNetwork(number uint32) error { return dbfile.RefuseNetwork("/data", number, true) }
+func RefuseNetwork(number uint32) error { return dbfile.RefuseNetwork("/data", number) }
 
 // Pragma reads or sets a setting of the connection that writes.
 func (s *Store) Pragma(ctx context.Context, setting string) (value string, err error) {

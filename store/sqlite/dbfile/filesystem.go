@@ -2,6 +2,7 @@ package dbfile
 
 import (
 	"path/filepath"
+	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -37,16 +38,16 @@ func networkFilesystem(number uint32) (name string, network bool) {
 // CheckFilesystem refuses a database on a network file system.
 func CheckFilesystem(path string) error {
 	folder := filepath.Dir(path)
-	number, known, err := filesystemNumber(folder)
-	if err != nil {
+	var info syscall.Statfs_t
+	if err := syscall.Statfs(folder, &info); err != nil {
 		return problem.New(problem.Unavailable, "find out what file system %s is on: %w", folder, err)
 	}
-	return RefuseNetwork(folder, number, known)
+	return RefuseNetwork(folder, uint32(info.Type)) //nolint:gosec // magic numbers have 32 bits
 }
 
-func RefuseNetwork(folder string, number uint32, known bool) error {
+func RefuseNetwork(folder string, number uint32) error {
 	name, network := networkFilesystem(number)
-	if !known || !network {
+	if !network {
 		return nil
 	}
 	return problem.New(problem.Invalid,
