@@ -24,9 +24,9 @@ func Command() *cobra.Command {
 		Use:   "pool",
 		Short: "Show who runs where and why, and what waits",
 		Long: `Show who runs where and why: each worker with its trials and the reason for which
-they are there, what studies have ready, how well their epochs are predicted on
-each type of machine, and which trials moved. docs/placement.md tells how it is
-decided. Seconds and joules that have not been spent yet are estimates.`,
+they are there, and what studies have ready. docs/placement.md tells how it is
+decided. Seconds and joules that have not been spent yet are estimates. The page Pool
+and --json have more: how well epochs are predicted, and which trials moved.`,
 		Example: `  tandem pool`,
 		Args:    term.Arguments(0, "no arguments"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
@@ -56,23 +56,11 @@ func printPool(out io.Writer, pool protocol.Pool) error {
 		_, err := fmt.Fprintln(out, "No worker is connected. Start one: tandem worker --server URL")
 		return err
 	}
-	for _, part := range []func(io.Writer, protocol.Pool) error{printPoolMachines, printPoolReasons, printPoolWaiting, printPoolModels, printPoolMigrations} {
-		if err := part(out, pool); err != nil {
-			return err
-		}
+	if err := printPoolMachines(out, pool); err != nil {
+		return err
 	}
-	if pool.Saved != nil {
-		fmt.Fprintf(out, "\nAgainst the order in which workers asked, placement should have %s and %s (estimates).\n", shownGain(float64(pool.Saved.Seconds), "s"), shownGain(float64(pool.Saved.Joules), "J"))
-	}
-	return nil
-}
-
-// shownGain is what an amount came to against another order.
-func shownGain(amount float64, unit string) string {
-	if amount < 0 {
-		return fmt.Sprintf("cost %.3g %s more", -amount, unit)
-	}
-	return fmt.Sprintf("saved %.3g %s", amount, unit)
+	printPoolReasons(out, pool)
+	return printPoolWaiting(out, pool)
 }
 
 func printPoolMachines(out io.Writer, pool protocol.Pool) error {
@@ -103,7 +91,7 @@ func printPoolMachines(out io.Writer, pool protocol.Pool) error {
 }
 
 // printPoolReasons says why trials are where they are, where there was a choice.
-func printPoolReasons(out io.Writer, pool protocol.Pool) error {
+func printPoolReasons(out io.Writer, pool protocol.Pool) {
 	for _, machine := range pool.Machines {
 		for _, run := range machine.Running {
 			if run.Placement != nil {
@@ -117,7 +105,6 @@ func printPoolReasons(out io.Writer, pool protocol.Pool) error {
 			}
 		}
 	}
-	return nil
 }
 
 func printPoolWaiting(out io.Writer, pool protocol.Pool) error {
@@ -155,42 +142,4 @@ func shownAmounts(seconds, joules float64) string {
 		return fmt.Sprintf("%.3g s", seconds)
 	}
 	return fmt.Sprintf("%.3g s and %.3g J", seconds, joules)
-}
-
-func printPoolModels(out io.Writer, pool protocol.Pool) error {
-	if len(pool.Models) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	basis := map[trial.Basis]string{trial.OwnEpochs: "its epochs there", trial.EarlierEpochs: "an earlier study of its command", trial.ProbesOnly: "its epochs elsewhere, and probes", trial.Unknown: "nothing yet"}
-	percent := func(value *trial.Float, estimated bool) string {
-		if value == nil {
-			return "-"
-		}
-		text := fmt.Sprintf("%.1f%%", 100*float64(*value))
-		if estimated {
-			text += " of estimates"
-		}
-		return text
-	}
-	var rows [][]string
-	for _, one := range pool.Models {
-		rows = append(rows, []string{format.Plain(one.Study), format.Plain(one.Machine), basis[one.Basis], fmt.Sprintf("%d of %d", one.Learned, one.Epochs), percent(one.SecondsError, false), percent(one.JoulesError, one.Estimated)})
-	}
-	return term.Table(out, []string{"STUDY", "ON", "PREDICTED FROM", "LEARNED FROM", "ERROR OF SECONDS", "ERROR OF JOULES"}, rows)
-}
-
-func printPoolMigrations(out io.Writer, pool protocol.Pool) error {
-	for _, one := range pool.Migrations {
-		fmt.Fprintf(out, "\n%s trial %d %s", format.Plain(one.Study), one.Number, format.Plain(one.Why))
-		switch {
-		case one.Arrived == "":
-			fmt.Fprint(out, "; it has not gone on yet\n")
-		case one.Epochs == 0:
-			fmt.Fprintf(out, "; it went on on %s\n", format.Plain(one.Arrived))
-		default:
-			fmt.Fprintf(out, "; on %s %s really took %s\n", format.Plain(one.Arrived), format.Count(one.Epochs, "epoch"), shownAmounts(float64(one.Seconds), float64(one.Energy.Joules)))
-		}
-	}
-	return nil
 }
