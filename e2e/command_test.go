@@ -98,8 +98,8 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if text := at.must("study", "trial", s.name, "0"); !strings.Contains(text, "LEASED") && !strings.Contains(text, "leased") {
 		t.Errorf("the trial has no history:\n%s", text)
 	}
-	if text := at.must("study", "trial", s.name, "0"); !strings.Contains(text, "Profile (") || !strings.Contains(text, "machine.cpu_user") {
-		t.Errorf("the trial has no profile:\n%s", text)
+	if detail := read[protocol.TrialDetail](t, at.must("study", "trial", s.name, "0", "--json")); len(detail.Reports) == 0 || detail.Reports[0].Profile == nil || detail.Reports[0].Profile.Host["machine.cpu_user"] <= 0 {
+		t.Errorf("the trial has no profile: %+v", detail.Reports)
 	}
 	if stop := at.cli("study", "stop", s.name); stop.code != 1 || !strings.Contains(stop.stderr, "completed") {
 		t.Errorf("stopping what is over: exit code %d, %s", stop.code, stop.stderr)

@@ -79,9 +79,6 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 	if left := view.Progress.RemainingSeconds; left != nil {
 		fmt.Fprintf(out, "Left:  about %s\n", format.Seconds(*left))
 	}
-	if view.Definition.Stop.Regret > 0 {
-		fmt.Fprintln(out, "Note:  stop.regret ends no study any more")
-	}
 	printApproximation(out, deflation, view.Definition.Objectives[0].Label())
 	if err := printStudySystem(out, view.Progress); err != nil {
 		return err

@@ -152,12 +152,6 @@ func PrintTrial(out io.Writer, detail protocol.TrialDetail) error {
 	if cost := format.Cost(t.Cost); cost != "" {
 		fmt.Fprintf(out, "Cost: %s\n", cost)
 	}
-	switch {
-	case t.Parent != nil && t.Inherited > 0:
-		fmt.Fprintf(out, "Continues trial %d from its epoch %d\n", *t.Parent, t.Inherited)
-	case t.Parent != nil:
-		fmt.Fprintf(out, "Child of trial %d, which left no checkpoint to continue\n", *t.Parent)
-	}
 	fmt.Fprintf(out, "Parameters (%s): %s\n", format.Plain(t.Origin), format.Parameters(t.Configuration))
 	if t.Deflation != nil {
 		fmt.Fprintln(out, show.DataLeftOut(t.Deflation))
@@ -194,9 +188,6 @@ func PrintTrial(out io.Writer, detail protocol.TrialDetail) error {
 	}
 	fmt.Fprintln(out)
 	if err := show.PrintTrialSystem(out, detail); err != nil {
-		return err
-	}
-	if err := show.PrintTrialProfile(out, detail.Reports); err != nil {
 		return err
 	}
 	return printHistory(out, detail.Events)
