@@ -29,7 +29,7 @@ func network(t *testing.T, width int64) emu.Architecture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return emu.Architecture{Key: fmt.Sprintf("network-%d", width), Graph: g, ActivationBytes: 1 << 20, StoredBytes: g.Cost(1).StoredBytes}
+	return emu.Architecture{Key: fmt.Sprintf("network-%d", width), Graph: g, ActivationBytes: 1 << 20, StoredBytes: g.StoredBytes()}
 }
 
 func find(t *testing.T, name string) device.Device {

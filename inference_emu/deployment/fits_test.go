@@ -22,7 +22,7 @@ func perceptron(t testing.TB, width int64) emu.Architecture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return emu.Architecture{Key: fmt.Sprintf("perceptron-%d", width), Graph: g, ActivationBytes: 1 << 12, StoredBytes: g.Cost(1).StoredBytes}
+	return emu.Architecture{Key: fmt.Sprintf("perceptron-%d", width), Graph: g, ActivationBytes: 1 << 12, StoredBytes: g.StoredBytes()}
 }
 
 func measuredOn(t testing.TB, machine string) (deployment.Target, []emu.Architecture) {

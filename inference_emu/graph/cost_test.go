@@ -138,7 +138,7 @@ func TestKeyIsOfTheArchitecture(t *testing.T) {
 		if other.Key() != g.Key() {
 			t.Fatal("names or the order of operators changed the key")
 		}
-		cost, same := g.Cost(3), other.Cost(3)
+		cost, same := graphtest.CostOf(g, 3), graphtest.CostOf(other, 3)
 		if cost.PeakActivationBytes, same.PeakActivationBytes = 0, 0; fmt.Sprint(cost) != fmt.Sprint(same) {
 			t.Fatalf("names or the order of operators changed the cost: %v and %v", cost, same)
 		}
@@ -221,7 +221,7 @@ func TestPeakIsBetweenItsBounds(t *testing.T) {
 
 func TestCostOfABatch(t *testing.T) {
 	g := lenet(t)
-	one, many := g.Cost(1), g.Cost(32)
+	one, many := graphtest.CostOf(g, 1), graphtest.CostOf(g, 32)
 	if many.Operations != 32*one.Operations || many.ReadBytes != 32*one.ReadBytes || many.WrittenBytes != 32*one.WrittenBytes {
 		t.Errorf("a batch costs %v, a sample %v", many, one)
 	}
@@ -240,7 +240,7 @@ func TestSharedWeightsAreStoredOnceAndReadTwice(t *testing.T) {
 		}
 		x = b.Add(op, y)[0]
 	}
-	cost := build(t, b).Cost(1)
+	cost := graphtest.CostOf(build(t, b), 1)
 	if cost.Parameters != 64 || cost.StoredBytes != 256 || cost.WeightBytes != 512 {
 		t.Errorf("%d parameters in %d bytes, %d bytes read", cost.Parameters, cost.StoredBytes, cost.WeightBytes)
 	}
@@ -250,7 +250,7 @@ func TestWhatIsNotCountedIsSaid(t *testing.T) {
 	b := graphtest.NewBuilder("unknown")
 	x := b.Input("x", graph.Float32, 1, 8)
 	b.Add(graph.NewOperator("Frobnicate", graph.Rest, graph.Computed(x)), graph.Tensor{Type: graph.Float32, Shape: []int64{1}})
-	if got := build(t, b).Cost(1).Uncounted; !slices.Equal(got, []string{"Frobnicate Frobnicate.0"}) {
+	if got := graphtest.CostOf(build(t, b), 1).Uncounted; !slices.Equal(got, []string{"Frobnicate Frobnicate.0"}) {
 		t.Errorf("uncounted: %v", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // products, which is what papers publish: two operations each.
 func products(g graph.Graph) int64 {
 	var sum int64
-	for _, part := range g.Cost(1).Classes {
+	for _, part := range graphtest.CostOf(g, 1).Classes {
 		switch part.Class {
 		case graph.Convolution, graph.Depthwise, graph.Linear:
 			sum += part.Operations
@@ -132,7 +132,7 @@ func TestKnownModelsCostWhatIsPublished(t *testing.T) {
 			if got := products(test.graph); got != test.products {
 				t.Errorf("%d products, published are %d", got, test.products)
 			}
-			if got := test.graph.Cost(1).Parameters; got != test.parameters {
+			if got := graphtest.CostOf(test.graph, 1).Parameters; got != test.parameters {
 				t.Errorf("%d parameters, published are %d", got, test.parameters)
 			}
 		})
@@ -273,7 +273,7 @@ func TestGraphsSurviveJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	if back.Key() != g.Key() || !reflect.DeepEqual(back.Cost(3), g.Cost(3)) {
+	if back.Key() != g.Key() || !reflect.DeepEqual(graphtest.CostOf(back, 3), graphtest.CostOf(g, 3)) {
 		t.Error("another graph came back")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -60,7 +61,7 @@ func TestExportedModelsCostWhatPyTorchCounts(t *testing.T) {
 	for name, want := range all {
 		t.Run(name, func(t *testing.T) {
 			g := read(t, name)
-			cost := g.Cost(1)
+			cost := graphtest.CostOf(g, 1)
 			var operations int64
 			for _, op := range g.Operators {
 				switch op.Class {
@@ -94,7 +95,7 @@ func TestAnUnsupportedBatchIsTheOneOfTheFile(t *testing.T) {
 		if !g.Inputs[0].Batched || !slices.Equal(g.Inputs[0].Shape, []int64{1, 12}) {
 			t.Errorf("input %v", g.Inputs[0])
 		}
-		if one, many := g.Cost(1), g.Cost(8); many.Operations < 7*one.Operations {
+		if one, many := graphtest.CostOf(g, 1), graphtest.CostOf(g, 8); many.Operations < 7*one.Operations {
 			t.Errorf("a batch of 8 has %d operations, a sample %d", many.Operations, one.Operations)
 		}
 	}
@@ -147,7 +148,7 @@ func TestGraphsWithinTheGraphAreNotCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cost := g.Cost(1); !strings.Contains(strings.Join(cost.Uncounted, " "), "Loop") || cost.Operations == 0 {
+	if cost := graphtest.CostOf(g, 1); !strings.Contains(strings.Join(cost.Uncounted, " "), "Loop") || cost.Operations == 0 {
 		t.Errorf("%+v", cost)
 	}
 }
@@ -161,10 +162,10 @@ func TestLargerInputsCostMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if long.Cost(1).Operations < 19*short.Cost(1).Operations/10 || long.Key() == short.Key() {
+	if graphtest.CostOf(long, 1).Operations < 19*graphtest.CostOf(short, 1).Operations/10 || long.Key() == short.Key() {
 		t.Error("twice the steps do not cost twice as much")
 	}
-	if long.Cost(1).Parameters != short.Cost(1).Parameters {
+	if graphtest.CostOf(long, 1).Parameters != graphtest.CostOf(short, 1).Parameters {
 		t.Error("the steps change the parameters")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/graph"
+	"github.com/tandem-tune/tandem/inference_emu/graph/graphtest"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
 )
 
@@ -111,7 +112,7 @@ func TestDequantizedWeightsAreStoredInEightBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cost := g.Cost(1); len(g.Operators) != 1 || cost.WeightBytes != 24 || cost.Parameters != 24 {
+	if cost := graphtest.CostOf(g, 1); len(g.Operators) != 1 || cost.WeightBytes != 24 || cost.Parameters != 24 {
 		t.Errorf("%d operators, %d bytes, %d parameters", len(g.Operators), cost.WeightBytes, cost.Parameters)
 	}
 }

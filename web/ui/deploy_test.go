@@ -51,7 +51,7 @@ func (h hand) savesNetwork(lease protocol.Lease, width, activationBytes int64) {
 		h.t.Fatal(err)
 	}
 	_, err = h.studies.Architecture(h.t.Context(), lease.Trial, protocol.ArchitectureReport{
-		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: emu.Anonymous(g), ActivationBytes: activationBytes, StoredBytes: g.Cost(1).StoredBytes,
+		LeaseEpoch: lease.LeaseEpoch, Key: keyOf(width), Graph: emu.Anonymous(g), ActivationBytes: activationBytes, StoredBytes: g.StoredBytes(),
 		Site: &emu.Site{Processor: "model", Cores: 2, LowestHertz: 2e9, HighestHertz: 2e9, MemoryBytes: 4 << 30, MemoryBytesPerSecond: 1e10, Features: []string{"avx2", "fma"}},
 	})
 	if err != nil {

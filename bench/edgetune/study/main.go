@@ -327,7 +327,7 @@ func (o options) judge(ctx context.Context, client *rest.Client, folder string, 
 	if err != nil {
 		return found, err
 	}
-	a := emu.Architecture{Key: g.Key(), Graph: emu.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
+	a := emu.Architecture{Key: g.Key(), Graph: emu.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.StoredBytes()}
 	best, err := deployment.Find(a, deployment.Target{Device: on, Machine: target}, nil,
 		deployment.Settings{BatchLow: 1, BatchHigh: deployment.MaxBatch, Objective: tuning.Energy})
 	found.LatencyMS, found.Throughput, found.SampleJoules = 1e3*best.LatencySeconds.Value, best.SamplesPerSecond, best.JoulesPerSample.Value

@@ -81,5 +81,5 @@ func sameInputs(g graph.Graph, cell emulator.Measurement) error {
 
 // architectureOf is what is kept of a model.
 func architectureOf(g graph.Graph) emu.Architecture {
-	return emu.Architecture{Key: g.Key(), Graph: emu.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.Cost(1).StoredBytes}
+	return emu.Architecture{Key: g.Key(), Graph: emu.Anonymous(g), ActivationBytes: g.PeakActivations(1), StoredBytes: g.StoredBytes()}
 }

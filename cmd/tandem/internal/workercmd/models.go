@@ -27,7 +27,7 @@ var _ artifact.Models = (*models)(nil)
 func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architecture, error) {
 	found, err := emulator.Inspect(ctx, file, nil)
 	return artifact.Architecture{
-		Key: found.Key, Graph: found.Graph, ActivationBytes: found.ActivationBytes, StoredBytes: found.Graph.Cost(1).StoredBytes,
+		Key: found.Key, Graph: found.Graph, ActivationBytes: found.ActivationBytes, StoredBytes: found.Graph.StoredBytes(),
 		Skeleton: found.Skeleton, NoSkeleton: found.Unpacked,
 	}, err
 }
