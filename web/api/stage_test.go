@@ -256,7 +256,7 @@ func (s *stage) admin(method, path, body string, headers ...string) answer {
 }
 
 // arrived is what an answer has.
-func arrived[T any](t *testing.T, got answer) (has T) {
+func arrived[T any](t testing.TB, got answer) (has T) {
 	t.Helper()
 	if err := json.Unmarshal(got.body, &has); err != nil || got.status/100 != 2 {
 		t.Fatalf("status %d, %v: %s", got.status, err, got.body)

@@ -2,45 +2,30 @@ package graphtest
 
 import "github.com/tandem-tune/tandem/inference_emu/graph"
 
-// Cost is what one run of a graph with a batch costs.
+// Cost is what one run of a graph with a batch costs, and by class of operators.
 type Cost struct {
-	Batch     int64 `json:"batch"`
-	Operators int   `json:"operators"`
-	// Operations are floating-point (or integer) operations, a multiplication
-	// and an addition counting as two.
-	Operations int64 `json:"operations"`
-	// Parameters and StoredBytes are of the model: weights that several
-	// operators share count once.
-	Parameters  int64 `json:"parameters"`
-	StoredBytes int64 `json:"stored_bytes"`
-	// WeightBytes are read in a run, ReadBytes and WrittenBytes are of the
-	// tensors that are computed, as if no cache held them.
-	WeightBytes  int64 `json:"weight_bytes"`
-	ReadBytes    int64 `json:"read_bytes"`
-	WrittenBytes int64 `json:"written_bytes"`
-	// PeakActivationBytes is what [graph.Graph.PeakActivations] says.
-	PeakActivationBytes int64       `json:"peak_activation_bytes"`
-	Classes             []ClassCost `json:"classes"`
+	graph.Cost
+	// Parameters that several operators share count once.
+	Parameters          int64
+	PeakActivationBytes int64
+	// Classes have the operations of each class, those that compute most first.
+	Classes []ClassCost
 	// Uncounted names the operators, as "kind name", whose operations are not
 	// known; their bytes are counted.
-	Uncounted []string `json:"uncounted,omitempty"`
+	Uncounted []string
 }
 
 // ClassCost is the part of a cost that one class of operators has.
 type ClassCost struct {
-	Class        graph.Class `json:"class"`
-	Operators    int         `json:"operators"`
-	Operations   int64       `json:"operations"`
-	Parameters   int64       `json:"parameters"`
-	WeightBytes  int64       `json:"weight_bytes"`
-	ReadBytes    int64       `json:"read_bytes"`
-	WrittenBytes int64       `json:"written_bytes"`
+	Class                 graph.Class
+	Operators             int
+	Operations            int64
+	ReadBytes, WriteBytes int64
 }
 
 // CostOf is what a run with a batch of samples costs; a batch below one is one.
 func CostOf(g graph.Graph, batch int64) Cost {
-	batch = max(batch, 1)
-	cost := Cost{Batch: batch, Operators: len(g.Operators), PeakActivationBytes: g.PeakActivations(batch), StoredBytes: g.StoredBytes()}
+	cost := Cost{Cost: g.Cost(batch), PeakActivationBytes: g.PeakActivations(max(batch, 1))}
 	parts := map[graph.Class]*ClassCost{}
 	shared := map[string]bool{}
 	for _, op := range g.Operators {
@@ -49,13 +34,12 @@ func CostOf(g graph.Graph, batch int64) Cost {
 			part = &ClassCost{Class: op.Class}
 			parts[op.Class] = part
 		}
-		scale := scaleOf(g, op, batch)
+		scale := g.Scale(op, batch)
 		part.Operators++
 		part.Operations = graph.Sum(part.Operations, graph.Product(op.Operations, scale))
-		part.WeightBytes = graph.Sum(part.WeightBytes, op.WeightBytes)
 		part.ReadBytes = graph.Sum(part.ReadBytes, graph.Product(op.ReadBytes, scale))
-		part.WrittenBytes = graph.Sum(part.WrittenBytes, graph.Product(op.WrittenBytes, scale))
-		part.Parameters = graph.Sum(part.Parameters, ownParameters(op, shared))
+		part.WriteBytes = graph.Sum(part.WriteBytes, graph.Product(op.WrittenBytes, scale))
+		cost.Parameters = graph.Sum(cost.Parameters, ownParameters(op, shared))
 		if op.Class == graph.Rest && op.Operations == 0 {
 			cost.Uncounted = append(cost.Uncounted, op.Kind+" "+op.Name)
 		}
@@ -63,11 +47,6 @@ func CostOf(g graph.Graph, batch int64) Cost {
 	for _, class := range graph.Classes() {
 		if part := parts[class]; part != nil {
 			cost.Classes = append(cost.Classes, *part)
-			cost.Operations = graph.Sum(cost.Operations, part.Operations)
-			cost.Parameters = graph.Sum(cost.Parameters, part.Parameters)
-			cost.WeightBytes = graph.Sum(cost.WeightBytes, part.WeightBytes)
-			cost.ReadBytes = graph.Sum(cost.ReadBytes, part.ReadBytes)
-			cost.WrittenBytes = graph.Sum(cost.WrittenBytes, part.WrittenBytes)
 		}
 	}
 	return cost
@@ -89,22 +68,4 @@ func ownParameters(op graph.Operator, shared map[string]bool) (parameters int64)
 		}
 	}
 	return parameters
-}
-
-// scaleOf is what the operations and computed bytes of an operator are multiplied
-// with for a batch: the batch, or 1 for what does not depend on the samples. Where
-// it is not told what flows between operators, all of them depend on the samples:
-// nearly all of a network's work does.
-func scaleOf(g graph.Graph, op graph.Operator, batch int64) int64 {
-	if len(g.Tensors) == 0 {
-		return batch
-	}
-	for _, names := range [][]string{op.Outputs, op.Inputs} {
-		for _, name := range names {
-			if g.Tensors[name].Batched {
-				return batch
-			}
-		}
-	}
-	return 1
 }
