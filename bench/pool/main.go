@@ -9,6 +9,7 @@
 //	go run ./bench/pool colocate   packing against slots and against watching first
 //	go run ./bench/pool scale      how long a replay of 100,000 jobs on 4,000 machines takes
 //	go run ./bench/pool dias       priorities with approximation and sprints (DiAS)
+//	go run ./bench/pool live       the same on real servers with real workers: -help has its flags
 //	go run ./bench/pool heats      placement by energy and speed (HEATS), replayed
 //	go run ./bench/pool launch     what a launcher's workers take, against who knows the future
 //	go run ./bench/pool real       the same by real workers under limits, as root
@@ -24,6 +25,7 @@ import (
 
 	"github.com/tandem-tune/tandem/bench/pool/heats"
 	"github.com/tandem-tune/tandem/bench/pool/launching"
+	"github.com/tandem-tune/tandem/bench/pool/live"
 	"github.com/tandem-tune/tandem/bench/pool/replayed"
 	"github.com/tandem-tune/tandem/bench/pool/sharing"
 	"github.com/tandem-tune/tandem/bench/pool/workers"
@@ -34,6 +36,8 @@ func main() {
 	what := run
 	if unlike.IsScript() {
 		what = unlike.Train // this program is the trials' command, too
+	} else if live.IsScript() {
+		what = live.Train
 	}
 	if err := what(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/pool:", err)
@@ -47,10 +51,13 @@ func run() error {
 		data = "../shared/data"
 	}
 	if len(os.Args) < 2 {
-		return fmt.Errorf("say what to measure: forecast, place, dias, heats, utilization, learning, interference, colocate, scale, launch, real or replay")
+		return fmt.Errorf("say what to measure: forecast, place, dias, live, heats, utilization, learning, interference, colocate, scale, launch, real or replay")
 	}
-	if os.Args[1] == "replay" {
+	switch os.Args[1] {
+	case "replay":
 		return replayed.Run(os.Args[2:], os.Stdout)
+	case "live":
+		return live.Measure(os.Args[2:], os.Stdout)
 	}
 	flags := flag.NewFlagSet("bench/pool "+os.Args[1], flag.ExitOnError)
 	flags.StringVar(&data, "data", data, "folder with the recorded traces")
@@ -89,5 +96,5 @@ func run() error {
 	case "place":
 		return places(*runs)
 	}
-	return fmt.Errorf("%q cannot be measured: forecast, place, dias, heats, utilization, learning, interference, colocate, scale, real or replay", os.Args[1])
+	return fmt.Errorf("%q cannot be measured: forecast, place, dias, live, heats, utilization, learning, interference, colocate, scale, real or replay", os.Args[1])
 }
