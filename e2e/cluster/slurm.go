@@ -22,7 +22,8 @@ import (
 // and urgent, for which they do. Both have the nodes n1 and n2. Each node claims four GPUs
 // that are not there.
 type Slurm struct {
-	t testing.TB
+	t    testing.TB
+	user string
 	// Folder holds all of it; State is where the controller keeps what it knows.
 	Folder, State string
 	// Environment is what its commands need.
@@ -76,24 +77,24 @@ func StartSlurm(t testing.TB) *Slurm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Slurm{t: t, Folder: folder, State: filepath.Join(folder, "state")}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Slurm{t: t, user: me.Username, Folder: folder, State: filepath.Join(folder, "state")}
 	t.Cleanup(s.stop)
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
 	host, _, _ = strings.Cut(host, ".")
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
 	key := make([]byte, 1024)
 	rand.Read(key) //nolint:errcheck // it never fails
 	ports := freePorts(t, 3)
 	for name, content := range map[string][]byte{
 		"munge.key": key, "gres.conf": fmt.Appendf(nil, "NodeName=n[1-2] Name=gpu File=%s/gpu[0-3]\n", folder),
 		"gpu0": nil, "gpu1": nil, "gpu2": nil, "gpu3": nil, // what is no device is counted all the same
-		"slurm.conf": fmt.Appendf(nil, config, host, folder, me.Username, ports[0], ports[1], ports[2]),
+		"slurm.conf": fmt.Appendf(nil, config, host, folder, s.user, ports[0], ports[1], ports[2]),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			t.Fatal(err)
@@ -140,14 +141,26 @@ func (s *Slurm) Run(name string, args ...string) string {
 func (s *Slurm) FailNode(name string) {
 	s.t.Helper()
 	s.kill("slurmd-" + name)
-	var steps, tasks []int
+	steps, tasks := s.running("SLURMD_NODENAME=" + name + "\x00")
+	if len(steps) == 0 {
+		s.t.Fatalf("nothing runs on the node %s", name)
+	}
+	for _, pid := range append(steps, tasks...) {
+		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	}
+}
+
+// running are the processes of the cluster's jobs whose environment has the words, and
+// the daemons that started them.
+func (s *Slurm) running(words string) (steps, tasks []int) {
+	s.t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, path := range environments {
 		variables, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(variables, []byte("SLURMD_NODENAME="+name+"\x00")) || !bytes.Contains(variables, []byte(s.Folder)) {
+		if err != nil || !bytes.Contains(variables, []byte(words)) || !bytes.Contains(variables, []byte(s.Folder)) {
 			continue // another's, or gone
 		}
 		var task, parent int
@@ -161,12 +174,7 @@ func (s *Slurm) FailNode(name string) {
 			steps = append(steps, parent)
 		}
 	}
-	if len(steps) == 0 {
-		s.t.Fatalf("nothing runs on the node %s", name)
-	}
-	for _, pid := range append(steps, tasks...) {
-		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
-	}
+	return steps, tasks
 }
 
 // kill kills a daemon by the id that it wrote down.
@@ -184,10 +192,22 @@ func (s *Slurm) kill(name string) {
 
 // stop ends all that was started.
 func (s *Slurm) stop() {
-	if len(s.Environment) > 0 {
-		cancel := exec.Command("scancel", "--user="+os.Getenv("USER"), "--signal=KILL", "--full")
-		cancel.Env = append(os.Environ(), s.Environment...)
-		cancel.Run() //nolint:errcheck // there may be none
+	if len(s.Environment) > 0 { // else these would be jobs of another cluster
+		for _, which := range [][]string{{"--state=PENDING"}, {"--signal=KILL", "--full"}} { // what waits would take the place of what ends
+			cancel := exec.Command("scancel", append(which, "--user="+s.user)...)
+			cancel.Env = append(os.Environ(), s.Environment...)
+			cancel.Run() //nolint:errcheck // there may be none
+		}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			_, tasks := s.running("SLURMD_NODENAME=")
+			if len(tasks) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				s.t.Errorf("processes of jobs outlive their cluster: %d", tasks)
+				break
+			}
+		}
 	}
 	for _, name := range []string{"slurmd-n1", "slurmd-n2", "slurmctld", "munged"} {
 		s.kill(name)
