@@ -306,7 +306,7 @@ func TestABrokenModelFailsNoTrial(t *testing.T) {
 	all := onnxtest.Hostile()
 	hostile := all[slices.IndexFunc(all, func(one onnxtest.File) bool { return one.Name == "200,000 operators" })]
 	path := filepath.Join(t.TempDir(), "hostile.onnx")
-	if err := os.WriteFile(path, hostile.Content, 0o600); err != nil {
+	if err := os.WriteFile(path, hostile.Content(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, file := range map[string]string{"broken": "edge_test.go", "hostile": path} {

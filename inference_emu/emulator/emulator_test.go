@@ -272,7 +272,7 @@ func TestHostileModelsAreNotLoaded(t *testing.T) {
 			continue
 		}
 		t.Run(one.Name, func(t *testing.T) {
-			job := quick(t, one.Content)
+			job := quick(t, one.Content())
 			if _, err := emulator.Run(t.Context(), job); !problem.Is(err, problem.Exhausted) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "not loaded") {
 				t.Errorf("%v, want %q", err, says)
 			}

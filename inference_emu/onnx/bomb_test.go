@@ -14,14 +14,15 @@ import (
 func TestHostileFilesAreRefusedInALine(t *testing.T) {
 	for _, one := range onnxtest.Hostile() {
 		t.Run(one.Name, func(t *testing.T) {
-			if _, err := document.Pack(one.Content[:min(len(one.Content), 1<<20)]); err != nil && err.Error() == "" {
+			content := one.Content()
+			if _, err := document.Pack(content[:min(len(content), 1<<20)]); err != nil && err.Error() == "" {
 				t.Error("an error without words")
 			}
-			allocated := testing.AllocsPerRun(1, func() { _, _ = onnx.Read(one.Content, onnx.Options{}) })
+			var err error
+			allocated := testing.AllocsPerRun(1, func() { _, err = onnx.Read(content, onnx.Options{}) })
 			if allocated > mostAllocated {
 				t.Errorf("%.0f allocations, at most %d", allocated, mostAllocated)
 			}
-			_, err := onnx.Read(one.Content, onnx.Options{})
 			switch {
 			case one.Says == "" && err != nil:
 				t.Error(err)

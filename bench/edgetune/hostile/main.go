@@ -81,7 +81,7 @@ func writeAll(folder string) error {
 	files := map[string][]byte{}
 	var names strings.Builder
 	for i, one := range onnxtest.Hostile() {
-		files[fmt.Sprintf("%02d.onnx", i)] = one.Content
+		files[fmt.Sprintf("%02d.onnx", i)] = one.Content()
 		names.WriteString(one.Name + "\n")
 	}
 	files["names"] = []byte(names.String())

@@ -4,14 +4,16 @@ package onnxtest
 import (
 	"bytes"
 	"fmt"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // File is a file and what is wrong with it.
 type File struct {
-	Name    string
-	Content []byte
+	Name string
+	// Content makes it: some take seconds.
+	Content func() []byte
 	// Says is a part of the error with which it is refused; "" if it can be read.
 	Says string
 	// Runs is a part of the error of running it, where that is another one.
@@ -24,35 +26,55 @@ func Hostile() []File {
 	x := info(11, "x", 1, 4)
 	y := info(12, "y", 1, 4)
 	body := func(nodes []byte) []byte { return attribute("body", message(6, nodes)) }
-	nested := node("Relu", "a", "b")
-	for range 1000 {
-		nested = node("Loop", "a", "b", body(nested))
+	nested := func() []byte {
+		nested := node("Relu", "a", "b")
+		for range 1000 {
+			nested = node("Loop", "a", "b", body(nested))
+		}
+		return nested
 	}
+	long := sync.OnceValue(func() []byte { return chain(many, "Relu") })
 	return []File{
-		{Name: "cycle", Content: file(x, node("Relu", "b", "a"), node("Relu", "a", "b"), y), Says: "in a cycle"},
-		{Name: "200,000 operators", Content: file(x, chain(many, "Relu"), info(12, fmt.Sprint("v", many), 1, 4)), Says: "more than 50000 operators"},
-		{Name: "200,000 operators in a loop", Content: file(x, node("Loop", "x", "y", body(chain(many, "Relu"))), y), Says: "more than 50000 operators"},
-		{Name: "graphs within graphs", Content: file(x, node("Loop", "x", "y", body(nested)), y), Says: "more than 16 graphs within each other"},
-		{Name: "functions that double", Content: append(file(x, in("local", node("F0", "x", "y")), y), functions(14)...), Says: "functions written out"},
-		{Name: "a function of itself", Content: append(file(x, in("local", node("F", "x", "y")), y), message(25, text(1, "F"), text(10, "local"), message(7, text(4, "F"), text(7, "local")))...), Says: "calls itself"},
-		{Name: "control flow", Content: file(x, node("If", "x", "y", body(nested[:0])), info(12, "y", 1, -1)), Says: "shape_inference"},
-		{Name: "repeats of 2^40", Content: file(x, list("s", 1<<40), node("Tile", "x", "y", nil, "s"), info(12, "y", 1, -1)), Says: "sizes are from 0 to"},
-		{Name: "a shape of 2^60", Content: file(info(11, "x", 1, 1<<30, 1<<30), node("Relu", "x", "y"), info(12, "y", 1, 1<<30, 1<<30)), Says: "more than 1099511627776 elements"},
-		{Name: "doubling 60 times", Content: file(x, doubling(60), info(12, "v60", 1, -1)), Says: "1099511627776"},
-		{Name: "a tensor of 64 GiB", Content: file(x, list("s", 1<<34, 4), node("Expand", "x", "y", nil, "s"), info(12, "y", 1, 1<<34, 4)), Runs: "--memory"},
-		{Name: "a constant that is not there", Content: file(x, message(5, text(8, "w"), integer(2, 1), integer(1, 1<<50)), node("Add", "x", "y", nil, "w"), y), Says: "sizes are from 0 to"},
-		{Name: "sparse constant", Content: file(x, message(15), y), Says: "sparse"},
-		{Name: "64 million integers", Content: file(x, node("Frob", "x", "y", attribute("a", message(8, make([]byte, 1<<26)))), y), Says: "more than 33554432 integers"},
-		{Name: "a million inputs", Content: file(x, message(1, text(4, "Concat"), bytes.Repeat(text(1, "x"), 1_000_000), text(2, "y")), y), Says: "more than 16384 inputs, outputs and attributes"},
-		{Name: "a million outputs", Content: file(x, message(1, text(4, "Split"), text(1, "x"), outputs(1_000_000)), y), Says: "more than 16384 inputs, outputs and attributes"},
-		{Name: "200,000 constants", Content: file(x, constants(many), node("Relu", "x", "y"), y), Says: "more than 50000 stored tensors"},
-		{Name: "200,000 declarations", Content: file(x, bytes.Repeat(info(13, "z", 1, 4), many), y), Says: "more than 50000 declared tensors"},
-		{Name: "open dimensions", Content: file(openInputs(1000), node("Relu", "x0", "y"), info(12, "y", 1, -1)), Says: "more open"},
-		{Name: "a name of 5 MB", Content: file(info(11, string(bytes.Repeat([]byte("x"), 5<<20)), 1, 4), y), Says: "longer than 4096 bytes"},
-		{Name: "weights elsewhere", Content: file(x, message(5, text(8, "w"), integer(2, 1), integer(1, 4), integer(14, 1), message(13, text(1, "location"), text(2, "/etc/passwd"))), node("Add", "x", "y", nil, "w"), y), Runs: "in another file"},
-		{Name: "half a file", Content: file(x, chain(1000, "Relu"), y)[:9000], Says: "only a part"},
-		{Name: "256 MiB of zeros", Content: make([]byte, 256<<20), Says: "not an ONNX file"},
-		{Name: "sums of long constants", Content: file(x, sums(49_000), node("Relu", "x", "y"), y), Runs: "ONNX Runtime"},
+		{Name: "cycle", Content: func() []byte { return file(x, node("Relu", "b", "a"), node("Relu", "a", "b"), y) }, Says: "in a cycle"},
+		{Name: "200,000 operators", Content: func() []byte { return file(x, long(), info(12, fmt.Sprint("v", many), 1, 4)) }, Says: "more than 50000 operators"},
+		{Name: "200,000 operators in a loop", Content: func() []byte { return file(x, node("Loop", "x", "y", body(long())), y) }, Says: "more than 50000 operators"},
+		{Name: "graphs within graphs", Content: func() []byte { return file(x, node("Loop", "x", "y", body(nested())), y) }, Says: "more than 16 graphs within each other"},
+		{Name: "functions that double", Content: func() []byte { return append(file(x, in("local", node("F0", "x", "y")), y), functions(14)...) }, Says: "functions written out"},
+		{Name: "a function of itself", Content: func() []byte {
+			return append(file(x, in("local", node("F", "x", "y")), y), message(25, text(1, "F"), text(10, "local"), message(7, text(4, "F"), text(7, "local")))...)
+		}, Says: "calls itself"},
+		{Name: "control flow", Content: func() []byte { return file(x, node("If", "x", "y", body(nil)), info(12, "y", 1, -1)) }, Says: "shape_inference"},
+		{Name: "repeats of 2^40", Content: func() []byte {
+			return file(x, list("s", 1<<40), node("Tile", "x", "y", nil, "s"), info(12, "y", 1, -1))
+		}, Says: "sizes are from 0 to"},
+		{Name: "a shape of 2^60", Content: func() []byte {
+			return file(info(11, "x", 1, 1<<30, 1<<30), node("Relu", "x", "y"), info(12, "y", 1, 1<<30, 1<<30))
+		}, Says: "more than 1099511627776 elements"},
+		{Name: "doubling 60 times", Content: func() []byte { return file(x, doubling(60), info(12, "v60", 1, -1)) }, Says: "1099511627776"},
+		{Name: "a tensor of 64 GiB", Content: func() []byte {
+			return file(x, list("s", 1<<34, 4), node("Expand", "x", "y", nil, "s"), info(12, "y", 1, 1<<34, 4))
+		}, Runs: "--memory"},
+		{Name: "a constant that is not there", Content: func() []byte {
+			return file(x, message(5, text(8, "w"), integer(2, 1), integer(1, 1<<50)), node("Add", "x", "y", nil, "w"), y)
+		}, Says: "sizes are from 0 to"},
+		{Name: "sparse constant", Content: func() []byte { return file(x, message(15), y) }, Says: "sparse"},
+		{Name: "64 million integers", Content: func() []byte {
+			return file(x, node("Frob", "x", "y", attribute("a", message(8, make([]byte, 1<<26)))), y)
+		}, Says: "more than 33554432 integers"},
+		{Name: "a million inputs", Content: func() []byte {
+			return file(x, message(1, text(4, "Concat"), bytes.Repeat(text(1, "x"), 1_000_000), text(2, "y")), y)
+		}, Says: "more than 16384 inputs, outputs and attributes"},
+		{Name: "a million outputs", Content: func() []byte { return file(x, message(1, text(4, "Split"), text(1, "x"), outputs(1_000_000)), y) }, Says: "more than 16384 inputs, outputs and attributes"},
+		{Name: "200,000 constants", Content: func() []byte { return file(x, constants(many), node("Relu", "x", "y"), y) }, Says: "more than 50000 stored tensors"},
+		{Name: "200,000 declarations", Content: func() []byte { return file(x, bytes.Repeat(info(13, "z", 1, 4), many), y) }, Says: "more than 50000 declared tensors"},
+		{Name: "open dimensions", Content: func() []byte { return file(openInputs(1000), node("Relu", "x0", "y"), info(12, "y", 1, -1)) }, Says: "more open"},
+		{Name: "a name of 5 MB", Content: func() []byte { return file(info(11, string(bytes.Repeat([]byte("x"), 5<<20)), 1, 4), y) }, Says: "longer than 4096 bytes"},
+		{Name: "weights elsewhere", Content: func() []byte {
+			return file(x, message(5, text(8, "w"), integer(2, 1), integer(1, 4), integer(14, 1), message(13, text(1, "location"), text(2, "/etc/passwd"))), node("Add", "x", "y", nil, "w"), y)
+		}, Runs: "in another file"},
+		{Name: "half a file", Content: func() []byte { return file(x, chain(1000, "Relu"), y)[:9000] }, Says: "only a part"},
+		{Name: "256 MiB of zeros", Content: func() []byte { return make([]byte, 256<<20) }, Says: "not an ONNX file"},
+		{Name: "sums of long constants", Content: func() []byte { return file(x, sums(49_000), node("Relu", "x", "y"), y) }, Runs: "ONNX Runtime"},
 	}
 }
 

@@ -64,7 +64,7 @@ func TestHostileFilesAreRefusedInOneLine(t *testing.T) {
 		}
 		t.Run(one.Name, func(t *testing.T) {
 			path := filepath.Join(folder, strconv.Itoa(i)+".onnx")
-			if err := os.WriteFile(path, one.Content, 0o600); err != nil {
+			if err := os.WriteFile(path, one.Content(), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			defer os.Remove(path)
