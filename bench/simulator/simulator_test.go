@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-tune/tandem/bench/simulator"
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
@@ -346,8 +347,8 @@ func (l lucky) MeasureSeeded(c space.Configuration, epoch int, fraction float64,
 // Trainings of one configuration differ, and its mean lies nearer to the truth
 // than the value it was chosen for.
 func TestNoiseFollowsTheSeed(t *testing.T) {
-	closer := 0
-	for seed := range uint64(20) {
+	closer, studies := 0, effort.ByDay(t, 6, 20)
+	for seed := range uint64(studies) {
 		once := run(t, defined(t, "seed: 7", fmt.Sprintf("seed: %d", seed+1)), lucky{}, simulator.Options{})
 		often := run(t, defined(t, "seed: 7", fmt.Sprintf("seed: %d, repeats: {trials: 2, times: 9}", seed+1)), lucky{}, simulator.Options{})
 		best := often.Recommendation.Best
@@ -362,8 +363,8 @@ func TestNoiseFollowsTheSeed(t *testing.T) {
 			closer++
 		}
 	}
-	if closer < 17 {
-		t.Errorf("the mean is nearer to the truth in %d of 20 studies", closer)
+	if closer < studies*17/20 {
+		t.Errorf("the mean is nearer to the truth in %d of %d studies", closer, studies)
 	}
 }
 
@@ -435,7 +436,7 @@ func TestBudgetsInSecondsAndJoulesSurviveTrouble(t *testing.T) {
 		{"joules: {min: 60, max: 540}", "asynchronous"}, {"seconds: {min: 2, max: 18}, epochs: 40", "asynchronous"},
 		{"seconds: 60", "none"},
 	} {
-		for seed := range uint64(5) {
+		for seed := range uint64(effort.ByDay(t, 2, 5)) {
 			def := defined(t, "policy: multi, epochs: {min: 1, max: 9}, data_fraction: {min: 0.111111, max: 1}, eta: 3", c.budget,
 				"seed: 7", "seed: 7, promotion: "+c.promotion, "stop: {trials: 40}", "stop: {trials: 40}\nretry: {failures: 20}")
 			trace := run(t, def, meter, troubled(seed, 8))

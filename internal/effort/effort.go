@@ -12,6 +12,16 @@ import (
 // scripts/test long sets it to.
 const Variable = "TANDEM_TEST_EFFORT"
 
+// ByDay is the number of cases of a test that tries so many of them in every run, and so
+// many at night.
+func ByDay(t testing.TB, day, night int) int {
+	t.Helper()
+	if Times(t, 1) == 1 {
+		return day
+	}
+	return night
+}
+
 // Times is the number of cases of a test that tries count of them in every run.
 func Times(t testing.TB, count int) int {
 	t.Helper()

@@ -12,5 +12,8 @@ func TestTimes(t *testing.T) {
 		if got := effort.Times(t, 12); got != want {
 			t.Errorf("with the factor %q it is %d, want %d", factor, got, want)
 		}
+		if got := effort.ByDay(t, 12, 40); (got == 40) != (factor == "20") || got != 12 && got != 40 {
+			t.Errorf("with the factor %q it is %d", factor, got)
+		}
 	}
 }

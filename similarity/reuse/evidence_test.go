@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/reuse"
 	"github.com/tandem-tune/tandem/study/space"
@@ -137,8 +138,8 @@ func share(o outcome, of map[trial.Phase]int, phases ...trial.Phase) float64 {
 // A script that ignores its threads saves nothing, whatever it is given: chance makes
 // some configuration look better, and no saving may be claimed from that.
 func TestAScriptThatIgnoresItsKnobsSavesNothing(t *testing.T) {
-	claimed := 0
-	for seed := range uint64(60) {
+	claimed, studies := 0, effort.ByDay(t, 15, 60)
+	for seed := range uint64(studies) {
 		p := newPlayer(seed)
 		p.noise = 0.05
 		o := p.study(script{"flat", 7, map[int64]float64{1: 2, 2: 2, 4: 2}}, "only")
@@ -147,15 +148,15 @@ func TestAScriptThatIgnoresItsKnobsSavesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d claim a saving", claimed)
-	if claimed > 4 { // 2.5% by chance
-		t.Errorf("%d of 60 studies claim to have saved something", claimed)
+	if 15*claimed > studies { // 2.5% by chance
+		t.Errorf("%d of %d studies claim to have saved something", claimed, studies)
 	}
 }
 
 // What is claimed holds: the interval has what was really saved.
 func TestTheIntervalOfASavingHoldsTheTruth(t *testing.T) {
-	claims, held := 0, 0
-	for seed := range uint64(40) {
+	claims, held, studies := 0, 0, effort.ByDay(t, 10, 40)
+	for seed := range uint64(studies) {
 		o := newPlayer(seed).study(script{"slow", 7, slower}, "only")
 		if o.saved == nil || o.saved.Seconds <= 0 {
 			continue
@@ -166,8 +167,8 @@ func TestTheIntervalOfASavingHoldsTheTruth(t *testing.T) {
 		}
 	}
 	t.Logf("%d claims, %d intervals hold", claims, held)
-	if claims < 36 || held < claims*85/100 {
-		t.Errorf("of 40 studies that take half the seconds %d say so, and the intervals of %d hold that", claims, held)
+	if claims < studies*9/10 || held < claims*85/100 {
+		t.Errorf("of %d studies that take half the seconds %d say so, and the intervals of %d hold that", studies, claims, held)
 	}
 }
 
@@ -175,8 +176,8 @@ func TestTheIntervalOfASavingHoldsTheTruth(t *testing.T) {
 // other times differ by that.
 func TestADifferenceLikeThatBetweenStudiesIsNotClaimed(t *testing.T) {
 	for standard, claims := range map[float64]bool{2.03: false, 2.2: true} {
-		claimed := 0
-		for seed := range uint64(20) {
+		claimed, studies := 0, effort.ByDay(t, 5, 20)
+		for seed := range uint64(studies) {
 			p := newPlayer(seed)
 			p.noise = 0.001
 			o := p.study(script{"little", 7, map[int64]float64{1: 2, 2: standard, 4: standard}}, "only")
@@ -184,8 +185,8 @@ func TestADifferenceLikeThatBetweenStudiesIsNotClaimed(t *testing.T) {
 				claimed++
 			}
 		}
-		if claims && claimed < 18 || !claims && claimed > 0 {
-			t.Errorf("%d of 20 studies claim to have saved %.1f%%", claimed, 100*(standard/2-1))
+		if claims && claimed < studies*9/10 || !claims && claimed > 0 {
+			t.Errorf("%d of %d studies claim to have saved %.1f%%", claimed, studies, 100*(standard/2-1))
 		}
 	}
 }

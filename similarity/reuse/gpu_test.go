@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/similarity/reuse"
 	"github.com/tandem-tune/tandem/study/space"
@@ -95,7 +96,7 @@ func probes(s trial.Setting) bool { return s.Phase == trial.Probing }
 // like no known workload. The argument, a fixed parameter, tells them apart: the first
 // study of the second network finds its own best, and its second study goes on with that.
 func TestAKnownTrainingOnAGPUStaysKnown(t *testing.T) {
-	const seeds = 40
+	seeds := effort.ByDay(t, 10, 40)
 	best := system.Configuration{"loader_workers": space.Int(4), "precision": space.String("bf16")}
 	isBest := func(s trial.Setting) bool { return best.Equal(s.Configuration) }
 	found, probed, good := 0, 0, 0
@@ -107,7 +108,7 @@ func TestAKnownTrainingOnAGPUStaysKnown(t *testing.T) {
 		probed, good = probed+count(third, probes), good+count(third, isBest)
 	}
 	t.Logf("%d of %d first studies find the best; in second ones %.1f%% of the epochs probe, %.1f%% have the best",
-		found, seeds, 100*float64(probed)/(20*seeds), 100*float64(good)/(20*seeds))
+		found, seeds, 5*float64(probed)/float64(seeds), 5*float64(good)/float64(seeds))
 	if found < seeds*9/10 || probed > 2*seeds || good < 18*seeds {
 		t.Error("want the best found in 90% of the first studies; in second ones at most 10% of the epochs that probe, and 90% with the best")
 	}
@@ -116,7 +117,7 @@ func TestAKnownTrainingOnAGPUStaysKnown(t *testing.T) {
 // A doubt about one epoch of another run ends: the run measures what it is doubted for,
 // instead of the only configuration it has, which would teach nothing however often.
 func TestADoubtOnAGPUEnds(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(effort.ByDay(t, 10, 40)) {
 		g := newGPU(t, seed)
 		g.train("first", "resnet", "", 14)
 		for _, study := range []string{"second", "third"} {

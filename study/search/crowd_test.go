@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/budget"
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/searchtest"
 	"github.com/tandem-tune/tandem/study/space"
@@ -111,9 +112,9 @@ func TestPendingTrialsAreNeverNearDuplicates(t *testing.T) {
 		if method == "grid" {
 			continue
 		}
-		rounds := 200
+		rounds := effort.ByDay(t, 50, 200)
 		if method == "gp" {
-			rounds = 30 // each of its decisions takes milliseconds
+			rounds = effort.ByDay(t, 10, 30) // each of its decisions takes milliseconds
 		}
 		for name, s := range crowdSpaces() {
 			for _, promotion := range budget.Promotions() {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/search/searchtest"
 	"github.com/tandem-tune/tandem/study/space"
@@ -17,7 +18,7 @@ func compare(t *testing.T, settings search.Settings, w world, truth func(space.C
 	result := map[string]float64{}
 	for _, method := range methods {
 		var regrets []float64
-		for seed := range uint64(12) {
+		for seed := range uint64(effort.ByDay(t, 6, 12)) {
 			settings.Method, settings.Seed = method, seed
 			regrets = append(regrets, -truth(winner(simulate(t, settings, w)).params))
 		}

@@ -50,11 +50,12 @@ type estimatePlayer struct {
 	measurements []estimate.Measurement
 	known        map[setting]float64
 	model        *estimate.Model
+	every        int // measurements before it is fitted again
 }
 
 func (r *real) estimates() (player, error) {
 	knowledge, err := estimate.Known()
-	return &estimatePlayer{real: r, knowledge: knowledge, known: map[setting]float64{}, model: estimate.Fit(r.device, nil, knowledge)}, err
+	return &estimatePlayer{real: r, knowledge: knowledge, known: map[setting]float64{}, model: estimate.Fit(r.device, nil, knowledge), every: 10}, err
 }
 
 func (p *estimatePlayer) configuration(at setting) estimate.Configuration {
@@ -77,7 +78,7 @@ func (p *estimatePlayer) learn(at setting, _ bool) error {
 	}
 	p.known[at] = *p.measured[at].LatencySeconds
 	p.measurements = append(p.measurements, estimate.Measurement{Workload: p.workloads[at.model], Configuration: p.configuration(at), Seconds: p.known[at]})
-	if len(p.measurements)%10 == 0 {
+	if len(p.measurements)%p.every == 0 {
 		p.model = estimate.Fit(p.device, p.measurements, p.knowledge)
 	}
 	return nil

@@ -51,6 +51,7 @@ func TestEstimatesChooseWell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	chooser.(*estimatePlayer).every = 40 // a fit takes seconds
 	s, err := r.play(chooser, 1)
 	if err != nil || s.regret[1] < 0 || s.regret[1] > s.fixed[1] {
 		t.Errorf("%+v, %v", s, err)

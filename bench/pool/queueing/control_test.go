@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/bench/pool/queueing"
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/workers/approximation"
 )
 
@@ -139,7 +140,7 @@ func (s story) String() string {
 
 // Where the limits are kept with nothing left out, nothing ever is.
 func TestNothingIsLeftOutWhileLimitsAreKept(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(effort.ByDay(t, 2, 8)) {
 		told := controlled(t, approximation.Limits{Mean: 250, Tail: 500}, jobs(seed, load{24, 40, 20}), nil)
 		if _, most, _ := told.between(0, 24); most > 0 || told.played.Dropped > 0 {
 			t.Errorf("seed %d: up to %g was left out\n%v", seed, most, told)
@@ -151,7 +152,7 @@ func TestNothingIsLeftOutWhileLimitsAreKept(t *testing.T) {
 // all of them again when the load is gone.
 func TestAsMuchIsLeftOutAsKeepsTheLimit(t *testing.T) {
 	const limit = 85
-	for seed := range uint64(4) {
+	for seed := range uint64(effort.ByDay(t, 2, 4)) {
 		list := jobs(seed, load{4, 5, 5}, load{20, 44, 20}, load{8, 2, 8})
 		free := controlled(t, approximation.Limits{Mean: 1e6}, list, nil)
 		told := controlled(t, approximation.Limits{Mean: limit}, list, nil)
@@ -175,7 +176,7 @@ func TestNothingIsLeftOutForNothing(t *testing.T) {
 		d.Share = 0
 		return s, d
 	}
-	for seed := range uint64(4) {
+	for seed := range uint64(effort.ByDay(t, 2, 4)) {
 		told := controlled(t, approximation.Limits{Mean: 85}, jobs(seed, load{48, 44, 20}), ignored)
 		if mean, _, _ := told.between(12, 48); mean > 0.12 || told.verdicts()[approximation.Useless] == 0 {
 			t.Errorf("seed %d: %g was left out, for nothing\n%v", seed, mean, told)
@@ -190,7 +191,7 @@ func TestNothingIsLeftOutForNothing(t *testing.T) {
 // Loads that come and go move the share by a step at a time, with enough trainings
 // in between.
 func TestBurstsMoveTheShareStepByStep(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(effort.ByDay(t, 2, 4)) {
 		var parts []load
 		for range 12 {
 			parts = append(parts, load{1, 60, 30}, load{1, 2, 6})

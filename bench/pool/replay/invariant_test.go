@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-tune/tandem/bench/pool/packed"
 	"github.com/tandem-tune/tandem/bench/pool/replay"
 	"github.com/tandem-tune/tandem/bench/pool/replay/policies"
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/workers/placement"
 )
 
@@ -60,7 +61,7 @@ func everyPolicy(jobs []replay.Job, seed uint64) []replay.Policy {
 
 func TestWhateverThePolicyTheBooksBalance(t *testing.T) {
 	met := map[string]int{} // a property that is never tried holds
-	for seed := range uint64(20) {
+	for seed := range uint64(effort.ByDay(t, 5, 20)) {
 		c, jobs := week(seed)
 		for _, policy := range everyPolicy(jobs, seed) {
 			t.Run(fmt.Sprint(policy.Name, "/", seed), func(t *testing.T) {
@@ -210,7 +211,7 @@ func (c compared) Choose(state *replay.State, job *replay.Waiting) (replay.Spot,
 // The groups of machines are a shortcut: they must not change what placement
 // decides.
 func TestHeatsDecidesAsPlacementDoes(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(effort.ByDay(t, 3, 10)) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		c := twoTypes(3)
 		for i := range c.Types {

@@ -15,7 +15,8 @@ import (
 // anySettings draws a small study, the same for every method.
 //
 // One draw in three has several objectives.
-func anySettings(t *rapid.T, made Subject, by budget.Promotion) search.Settings {
+func anySettings(t *rapid.T, made Subject) search.Settings {
+	by := rapid.SampledFrom(made.Promotions).Draw(t, "promotion")
 	objectives := rapid.SampledFrom([]int{1, 1, 3}).Draw(t, "objectives")
 	if made.One {
 		objectives = 1

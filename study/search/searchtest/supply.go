@@ -6,14 +6,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search"
 )
 
-func supplies(t *testing.T, made Subject, promotion budget.Promotion) {
+func supplies(t *testing.T, made Subject) {
 	t.Run("how many may start is known before", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			g := newGame(t, made, anySettings(t, made, promotion))
+			g := newGame(t, made, anySettings(t, made))
 			for range rapid.IntRange(1, 4).Draw(t, "times") {
 				g.shuffle(rapid.IntRange(0, 20).Draw(t, "steps"))
 				g.supply()
