@@ -91,7 +91,7 @@ func everyone() access.Caller { return access.Caller{} }
 // learned waits until the background has learned from what there is.
 func (p *pool) learned(when func(protocol.PoolForecast) bool) protocol.PoolForecast {
 	p.t.Helper()
-	for began := time.Now(); time.Since(began) < 8*time.Minute; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < 8*time.Minute; time.Sleep(50 * time.Millisecond) {
 		p.service.Observe(p.t.Context())
 		if told := p.service.Forecast(everyone(), 24*60); told.Learned != nil && when(told) {
 			return told

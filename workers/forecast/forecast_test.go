@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -56,20 +57,26 @@ func TestNetworksLearnWavesAndTheirNoise(t *testing.T) {
 	}
 }
 
+// train makes a network of a seed, and trained is one of the first.
+func train(seed uint64) (*forecast.Network, error) {
+	return forecast.Train(waves(400, 4, 1), forecast.Settings{Hidden: 4, Samples: 64, Seed: seed})
+}
+
+var trained = sync.OnceValues(func() (*forecast.Network, error) { return train(1) })
+
 func TestTheSameSeedTrainsTheSameNetwork(t *testing.T) {
-	series := waves(400, 4, 1)
-	train := func(seed uint64) forecast.Forecast {
-		n, err := forecast.Train(series, forecast.Settings{Hidden: 4, Samples: 64, Seed: seed})
+	said := func(n *forecast.Network, err error) forecast.Forecast {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := n.Forecast(series)
+		f, err := n.Forecast(waves(400, 4, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return f
 	}
-	one, same, other := train(1), train(1), train(2)
+	one, same, other := said(trained()), said(train(1)), said(train(2))
 	if !slices.EqualFunc(one.Demand, same.Demand, slices.Equal) {
 		t.Error("the same seed gives another network")
 	}
@@ -79,7 +86,7 @@ func TestTheSameSeedTrainsTheSameNetwork(t *testing.T) {
 }
 
 func TestQuantilesAreInOrderWhateverTheHistory(t *testing.T) {
-	n, err := forecast.Train(waves(400, 4, 1), forecast.Settings{Hidden: 4, Samples: 64})
+	n, err := trained()
 	if err != nil {
 		t.Fatal(err)
 	}
