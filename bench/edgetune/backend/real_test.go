@@ -53,7 +53,7 @@ func TestEstimatesChooseWell(t *testing.T) {
 	}
 	chooser.(*estimatePlayer).every = 40 // a fit takes seconds
 	s, err := r.play(chooser, 1)
-	if err != nil || s.regret[1] < 0 || s.regret[1] > s.fixed[1] {
+	if err != nil || s.regret[1] < 0 || s.regret[1] > s.fixed[1] || s.regret[1] >= s.regret[0] {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
