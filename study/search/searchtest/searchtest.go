@@ -37,6 +37,11 @@ type Subject struct {
 
 // Run checks the subject.
 func Run(t *testing.T, made Subject) {
+	run(t, made)
+	supplies(t, made)
+}
+
+func run(t *testing.T, made Subject) {
 	t.Run("any order of events is played to the end", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			g := newGame(t, made, anySettings(t, made))
@@ -95,7 +100,6 @@ func Run(t *testing.T, made Subject) {
 			g.finish()
 		})
 	})
-	supplies(t, made)
 }
 
 // game plays a method against workers that answer in any order.
