@@ -166,6 +166,9 @@ var standIns = [][]string{
 	{"3fX9kQ2mLp0a", "$(tandem token list --json | jq -r '[.tokens[] | select(.name == \"kitchen\")][0].id')"},
 	{"revoke ID", "revoke $(tandem token list --json | jq -r '[.tokens[] | select(.name == \"bob\")][0].id')"},
 	{"share lenet --", "share lenet-fashion-mnist --"},
+	{"transfer STUDY --to USER", "transfer lenet-fashion-mnist --to admin"}, // whose it is
+	{"transfer lenet-fashion-mnist --to bob", "transfer lenet-fashion-mnist --to admin"},
+	{"transfer alice:lenet-fashion-mnist --to bob --name lenet-alice", "transfer lenet-fashion-mnist --to admin"},
 	{"USER --", "bob --"},
 	{"SHA256", "9772093ec3209e3708eea3f2ef57fe4c399ed97e8c6c9ef1cee05c929b62b426"},
 	{"SHAPE", "cpu"},

@@ -86,7 +86,24 @@ func TestUsersShareAServer(t *testing.T) {
 	if list := must(alice, "study", "list", "--mine"); !strings.Contains(list, "shared") {
 		t.Errorf("alice's own studies are\n%s", list)
 	}
+	if got := at.cli("study", "transfer", "alice:shared", "--to", "bob"); got.code != 1 || !strings.Contains(got.stderr, "bob has a study of this name already") {
+		t.Errorf("a study to who has one of its name: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
 	at.must("study", "delete", "bob:shared", "--yes")
+	if got := at.cli("study", "transfer", "alice:shared", "--to", "rob"); got.code != 2 || !strings.Contains(got.stderr, "must be a user of this server") {
+		t.Errorf("a study to nobody: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	if said := at.must("study", "transfer", "alice:shared", "--to", "bob", "--name", "hers"); said != "Study hers is bob's\n" {
+		t.Errorf("transfer says %q", said)
+	}
+	at.server.Kill() // what was said is stored
+	at.start()
+	if got := cli(t, alice, "study", "show", "shared"); got.code != 1 || !strings.Contains(got.stderr, "there is no study") {
+		t.Errorf("alice still sees it: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	if said := must(bob, "study", "replay", "hers"); !strings.Contains(said, "came out the same") {
+		t.Errorf("bob's replay says %s", said)
+	}
 }
 
 // TestAGroupSharesAStudy lets the members of a group see and steer a study that is

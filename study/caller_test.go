@@ -59,6 +59,8 @@ func (w *world) touch(ref string) map[string]error {
 	_, errs["Stop"] = w.service.Stop(w.ctx, ref)
 	_, errs["AnnotateStudy"] = w.service.AnnotateStudy(w.ctx, ref, tags("theirs"))
 	_, errs["AnnotateTrial"] = w.service.AnnotateTrial(w.ctx, ref, 0, tags("theirs"))
+	_, errs["Transfer"] = w.service.Transfer(w.ctx, ref, protocol.Ownership{Owner: "bob"})
+	errs["Reach"] = w.service.Reach(w.ctx, ref)
 	errs["Delete"] = w.service.Delete(w.ctx, ref)
 	return errs
 }

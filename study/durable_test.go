@@ -430,6 +430,9 @@ func aLife(d *durability) {
 
 	a := d.lease("one") // of the study of the higher priority
 	d.report(a, 1, swift)
+	d.call("a transfer", func() (any, error) {
+		return d.service.Transfer(d.ctx, second.ID, protocol.Ownership{Owner: "ada", Name: "adas"})
+	})
 	d.save(a, 1)
 	d.end(a, protocol.Interrupted)
 	a = d.lease("one") // goes on

@@ -32,7 +32,7 @@ func moving(t *testing.T, now *time.Time) (s *Service, r *session.Session) {
 	r = ofAda("moving")
 	r.Queue, r.Trials = []int{0}, make([]trial.Trial, 1)
 	s.sessions.Add(r)
-	holdFor(s, pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner, Worker: "old-1", GPUs: []int{0}}, "new-1", 0)
+	holdFor(s, pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner(), Worker: "old-1", GPUs: []int{0}}, "new-1", 0)
 	return s, r
 }
 
@@ -83,7 +83,7 @@ func TestWhatATrialHadIsItsOwnersWhileItIsKept(t *testing.T) {
 		if here == nil {
 			t.Fatalf("%s: it may not go on where it is awaited: %s", name, denied.Reason)
 		}
-		here.Confirm(pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner, Worker: "new-1", GPUs: here.GPUs})
+		here.Confirm(pool.Lease{Trial: "moving-0", Study: r.ID, Owner: r.Owner(), Worker: "new-1", GPUs: here.GPUs})
 		if held := s.allocator.Snapshot().Held.ByOwner["ada"]; held.Trials != 1 || held.GPUs != 1 || len(s.allocator.Holds()) != 0 {
 			t.Errorf("%s: then she has %+v, and %v is held", name, held, s.allocator.Holds())
 		}

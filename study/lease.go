@@ -66,7 +66,7 @@ func (s *leases) Lease(ctx context.Context, request protocol.LeaseRequest) (prot
 
 // ofSeveral reports whether the studies belong to several owners.
 func ofSeveral(studies []*session.Session) bool {
-	return slices.ContainsFunc(studies, func(r *session.Session) bool { return r.Owner != studies[0].Owner })
+	return slices.ContainsFunc(studies, func(r *session.Session) bool { return r.Owner() != studies[0].Owner() })
 }
 
 // tryLease looks once through the studies that may have work. An elastic worker

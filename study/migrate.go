@@ -101,6 +101,7 @@ func (s *Service) regrant(r *session.Session) {
 	}
 	if len(leases) > 0 {
 		s.allocator.Regrant(leases)
+		s.allocator.Transfer(r.ID, r.Owner()) // those that were known may be of the one before
 	}
 }
 
@@ -132,9 +133,9 @@ func works(r *session.Session) bool {
 func (v scheduled) Candidates(caller access.Caller) []pool.Candidate {
 	var list []pool.Candidate
 	for r := range v.sessions.Each() {
-		if works(r) && caller.Sees(r.ID, r.Owner) {
+		if works(r) && caller.Sees(r.ID, r.Owner()) {
 			list = append(list, pool.Candidate{
-				Study: r.Study.ID, Owner: r.Owner, Priority: r.Study.Definition.Priority, Running: r.Held, Created: r.Study.Created,
+				Study: r.Study.ID, Owner: r.Owner(), Priority: r.Study.Definition.Priority, Running: r.Held, Created: r.Study.Created,
 			})
 		}
 	}

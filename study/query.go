@@ -72,7 +72,7 @@ func (s *queries) Study(ctx context.Context, ref string) (protocol.StudyView, er
 		if access.CallerOf(ctx).Sight != access.Shared {
 			view.Waits = s.waits(r)
 			if !view.Status.Over() {
-				view.Useless = s.allocator.Useless(r.Owner, view.Definition.Preempt)
+				view.Useless = s.allocator.Useless(r.Owner(), view.Definition.Preempt)
 			}
 		}
 		return s.shared(access.CallerOf(ctx), view), nil
@@ -137,6 +137,13 @@ func (s *queries) LoggedArtifact(ctx context.Context, ref string, number int, na
 		}
 		return trial.Artifact{}, problem.New(problem.NotFound, "trial %d of study %s has no artifact %s", number, r.Study.Definition.Name, name)
 	})
+}
+
+// Reach returns not_found or forbidden unless the caller may do what it asks for with the
+// study. It does not count as a use.
+func (s *queries) Reach(ctx context.Context, ref string) error {
+	_, err := s.sessions.Session(ctx, ref)
+	return err
 }
 
 // Followed returns whose study it is whose events the caller wants to follow, and

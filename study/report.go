@@ -118,7 +118,7 @@ func (s *leases) took(ctx context.Context, r *session.Session, t trial.Trial, re
 		if one.Cost != nil {
 			used.Cost = float64(one.Cost.Amount)
 		}
-		s.allocator.Spend(r.Owner, used)
+		s.allocator.Spend(r.Owner(), used)
 	}
 	s.observeGPU(ctx, t, report.GPUUse, float64(report.Seconds-report.SetupSeconds)/t.FractionAt(t.Rung))
 }

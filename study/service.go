@@ -292,7 +292,7 @@ func (s *Service) poolEntries(ctx context.Context, kind string) ([]journal.PoolE
 // usesDataset are the names of the owner's studies that are not over and use the data set.
 func (s *Service) usesDataset(owner, artifact string) (names []string) {
 	for r := range s.sessions.Each() {
-		if r.Owner == owner && !r.Study.Status.Over() && r.Study.Definition.UsesDataset(artifact) {
+		if r.Owner() == owner && !r.Study.Status.Over() && r.Study.Definition.UsesDataset(artifact) {
 			names = append(names, r.Study.Definition.Name)
 		}
 	}

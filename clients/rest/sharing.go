@@ -68,3 +68,8 @@ func (c StudyCalls) ShareStudy(ctx context.Context, study string, groups ...stri
 	with := protocol.Sharing{Groups: append([]string{}, groups...)}
 	return exchange[protocol.Sharing](ctx, c.caller, path("studies", study, "groups"), with, func(r *request) { r.method = http.MethodPut })
 }
+
+// TransferStudy gives the study to another user.
+func (c AccessCalls) TransferStudy(ctx context.Context, study string, to protocol.Ownership) (protocol.StudyView, error) {
+	return exchange[protocol.StudyView](ctx, c.caller, path("studies", study, "owner"), to, func(r *request) { r.method = http.MethodPut })
+}

@@ -113,6 +113,8 @@ function said(event: Event): string {
       return `the study is ${event.state}`;
     case "study_extended":
       return `the study may have ${event.data?.trials} trials`;
+    case "study_owner":
+      return `the study is ${event.data?.owner}'s`;
     case "trial_state":
       return `trial ${event.number} is ${event.data?.state ?? event.state}`;
     case "report":

@@ -26,7 +26,8 @@ func TestMistypedValuesAreToldInPlainWords(t *testing.T) {
 		`"--for" flag: time: missing unit`:            {"reservation", "make", "--for", "8"},
 		"write one such as 90m or 8h":                 {"reservation", "make", "--for", "7d"},
 		"tandem: list the audit log, of the server's": {"audit", "verify", "--data", t.TempDir()},
-		`there is no command "tandem study transfer"`: {"study", "transfer", "lenet", "--to", "bob"},
+		`there is no command "tandem study rename"`:   {"study", "rename", "lenet", "--to", "bob"},
+		"say who gets it: --to USER":                  {"study", "transfer", "lenet"},
 		`unknown flag: --tri; did you mean --trials?`: {"quota", "set", "ada", "--tri", "3"},
 		"tandem: --token-file: ":                      {"study", "list", "--token-file", filepath.Join(t.TempDir(), "none")},
 	} {

@@ -15,6 +15,12 @@ type UserGroup struct {
 	UserGroupRequest
 }
 
+// Ownership is whose a study is, and its name among theirs.
+type Ownership struct {
+	Owner string `json:"owner" minLength:"1" maxLength:"64" doc:"the user whose it is; admin: the administrators"`
+	Name  string `json:"name,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"its name from then on; absent: as before"`
+}
+
 // Sharing is with which groups a study is shared.
 type Sharing struct {
 	Groups []string `json:"groups" maxItems:"16" doc:"names of groups; of its own ones, for a user; empty: it is the owner's alone"`

@@ -147,7 +147,7 @@ func (s *Store) applyStudy(undo *undoing, change journal.Change) error {
 		}
 	}
 	if change.Update != nil {
-		if err := s.updateStudy(undo, *change.Update); err != nil {
+		if err := s.updateStudy(undo, *change.Update, change.Transfer); err != nil {
 			return err
 		}
 	}

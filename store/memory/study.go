@@ -31,7 +31,7 @@ func (s *Store) insertStudy(undo *undoing, inserted journal.Study) error {
 	return nil
 }
 
-func (s *Store) updateStudy(undo *undoing, update journal.Study) error {
+func (s *Store) updateStudy(undo *undoing, update journal.Study, transfer bool) error {
 	kept := s.studies[update.ID]
 	if kept == nil {
 		return record.NoStudy(update.ID)
@@ -43,13 +43,27 @@ func (s *Store) updateStudy(undo *undoing, update journal.Study) error {
 	current.Status, current.Reason = update.Status, update.Reason
 	current.Elapsed, current.Since, current.Finished, current.Annotation = update.Elapsed, update.Since, update.Finished, update.Annotation
 	current.Stop = update.Stop
+	if transfer {
+		if taken := s.names[update.Reference()]; taken != "" && taken != update.ID {
+			return record.StudyTaken(update)
+		}
+		current.Owner, current.Definition.Name = update.Owner, update.Definition.Name
+	}
 	document, err := formatStudy(current)
 	if err != nil {
 		return err
 	}
-	before := kept.document
+	before := *kept
+	rename := func(name string) {
+		delete(s.names, kept.name)
+		kept.name, s.names[name] = name, update.ID
+	}
 	kept.document = document
-	undo.add(func() { kept.document = before })
+	rename(current.Reference())
+	undo.add(func() {
+		kept.document = before.document
+		rename(before.name)
+	})
 	return nil
 }
 

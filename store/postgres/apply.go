@@ -81,6 +81,9 @@ func (e encoded) updateStudy(s *session) {
 	if one == nil {
 		return
 	}
+	if e.change.Transfer {
+		s.do(unless(record.StudyTaken(*one), nil), "UPDATE study SET name = $1 WHERE id = $2", one.Reference(), one.ID)
+	}
 	s.do(touching(func() error { return record.NoStudy(one.ID) }),
 		"UPDATE study SET status = $1, reason = $2, elapsed = $3, since = $4, finished = $5, annotation = $6, stop = $7 WHERE id = $8",
 		string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.Updated.Annotation, e.documents.Updated.Stop, one.ID)

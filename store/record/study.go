@@ -39,8 +39,9 @@ func Amend(one *journal.Study) (a Amended, err error) {
 // Fill sets the fields of the study that have the columns of the row.
 func (r StudyRow) Fill(one *journal.Study) error {
 	var errs [6]error
-	one.Owner, one.Status, one.Elapsed = journal.OwnerOf(r.Name), protocol.StudyStatus(r.Status), time.Duration(r.Elapsed)
+	one.Status, one.Elapsed = protocol.StudyStatus(r.Status), time.Duration(r.Elapsed)
 	one.Definition, errs[0] = ParseDefinition(r.Definition)
+	one.Owner, one.Definition.Name = journal.Parts(r.Name)
 	one.Created, errs[1] = ParseTime(r.Created)
 	one.Since, errs[2] = ParseTimeOrNil(r.Since)
 	if r.Annotation != "" {

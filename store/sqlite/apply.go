@@ -141,6 +141,15 @@ func (e encoded) updateStudy(s *session) error {
 	if one == nil {
 		return nil
 	}
+	if e.change.Transfer {
+		err := s.exec("UPDATE study SET name = ?2, fixed_checksum = row_checksum('study', position, id, ?2, definition, created) WHERE id = ?1", one.ID, one.Reference())
+		if dbfile.Taken(err) {
+			return record.StudyTaken(*one)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	rows, err := s.affect(`UPDATE study SET status = ?2, reason = ?3, elapsed = ?4, since = ?5, finished = ?6, annotation = ?7, stop = ?8,
 		checksum = row_checksum('study', id, fixed_checksum, ?2, ?3, ?4, ?5, ?6, ?7, ?8) WHERE id = ?1`,
 		one.ID, string(one.Status), one.Reason, int64(one.Elapsed), formatOptional(one.Since), formatOptional(one.Finished), e.documents.Updated.Annotation, e.documents.Updated.Stop)

@@ -20,6 +20,7 @@ func studyChecks() []check {
 		{"names and ids of studies are unique", studyUnique},
 		{"each owner has names of its own", studyOwners},
 		{"an update replaces a study's status and nothing else", studyUpdate},
+		{"a transfer gives a study to another owner", studyTransfer},
 		{"limits stand beside a study's definition", studyExtended},
 		{"studies come the newest first", studyOrder},
 		{"a study is deleted with all that belongs to it", studyDelete},
@@ -131,6 +132,45 @@ func studyUpdate(t *testing.T, f fixture) {
 	}
 	missing := sampleStudy("s3", "first")
 	f.refuse(t, journal.Change{Update: &missing}, problem.NotFound)
+}
+
+// The study is its new owner's from then on; who has one of its name gets none.
+func studyTransfer(t *testing.T, f fixture) {
+	f.seed(t, "s1")
+	other := sampleStudy("s2", "name-s1")
+	other.Owner = "bob"
+	f.apply(t, journal.Change{Insert: &other})
+	want, err := f.store.Study(t.Context(), "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Owner = "bob"
+	f.refuse(t, journal.Change{Update: &want, Transfer: true}, problem.Conflict)
+	want.Owner, want.Reason = "alice", "transferred"
+	f.apply(t, journal.Change{Update: &want, Transfer: true})
+	f.apply(t, journal.Change{Update: &want, Transfer: true}) // whose it is already
+	for _, ref := range []string{"s1", "alice:name-s1"} {
+		got, err := f.store.Study(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the study", got, want)
+	}
+	_, err = f.store.Study(t.Context(), "name-s1")
+	wantCode(t, "the study by its old reference", err, problem.NotFound)
+	free := sampleStudy("s3", "name-s1")
+	f.apply(t, journal.Change{Insert: &free})
+	want.Owner = ""
+	f.refuse(t, journal.Change{Update: &want, Transfer: true}, problem.Conflict)
+	want.Definition.Name = "renamed"
+	f.apply(t, journal.Change{Update: &want, Transfer: true})
+	got, err := f.store.Study(t.Context(), "renamed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the study", got, want)
+	f.apply(t, journal.Change{Delete: "s1"})
+	f.refuse(t, journal.Change{Update: &want, Transfer: true}, problem.NotFound)
 }
 
 // The limits of an extended study stand beside its definition, until they are replaced.

@@ -79,6 +79,11 @@ func (w world) change(r *rapid.T) journal.Change {
 	}
 	if in(r, 2, "update") {
 		c.Update = pointer(w.updated(r))
+		if at := w.Study(c.Update.ID); at >= 0 && in(r, 3, "transfer") {
+			c.Transfer, c.Update.Definition = true, w.Studies[at].Definition
+			c.Update.Owner = rapid.SampledFrom([]string{"", "alice", "bob"}).Draw(r, "new owner")
+			c.Update.Definition.Name = rapid.SampledFrom([]string{c.Update.Definition.Name, "a", "n"}).Draw(r, "new name")
+		}
 	}
 	if in(r, 1, "delete") {
 		c.Delete = w.someStudy(r)

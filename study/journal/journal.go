@@ -81,6 +81,8 @@ const (
 	Emulated     EventKind = "emulation"   // Data: what an inference of its model takes
 	// Extended says that the study has other limits from then on. Data: all of them.
 	Extended EventKind = "study_extended"
+	// Transferred says that the study has another owner, or name, from then on. Data: which.
+	Transferred EventKind = "study_owner"
 	// Annotated says what people wrote about the trial, or about the study where
 	// it names none. Data: the annotation.
 	Annotated EventKind = "annotation"
@@ -127,11 +129,17 @@ func (s Study) Reference() string { return Reference(s.Owner, s.Definition.Name)
 
 // OwnerOf is the owner of the study with the reference.
 func OwnerOf(reference string) string {
-	owner, _, found := strings.Cut(reference, Separator)
-	if !found {
-		return ""
-	}
+	owner, _ := Parts(reference)
 	return owner
+}
+
+// Parts are the owner and the name of the study with the reference.
+func Parts(reference string) (owner, name string) {
+	owner, name, found := strings.Cut(reference, Separator)
+	if !found {
+		return "", reference
+	}
+	return owner, name
 }
 
 // Reference is the reference of the owner's study with the name.

@@ -54,6 +54,9 @@ type Change struct {
 	// Update replaces a study's Status, Reason, Elapsed, Since, Finished,
 	// Annotation and Stop.
 	Update *Study
+	// Transfer has the update replace its Owner and its name, too. A reference that
+	// another study has is a conflict.
+	Transfer bool
 	// Delete removes a study with everything that belongs to it.
 	Delete string
 	Trials []TrialWrite

@@ -50,7 +50,7 @@ func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 		}
 		one := r.Demand()
 		trials := one.Ready + one.More
-		if trials == 0 || r.Stale || !caller.Sees(r.ID, r.Owner) {
+		if trials == 0 || r.Stale || !caller.Sees(r.ID, r.Owner()) {
 			continue
 		}
 		ask := r.Ask(nil)
@@ -58,7 +58,7 @@ func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 			continue // no launcher starts confidential machines
 		}
 		need := ask.Need(1)
-		if account, has := quotas[r.Owner]; has {
+		if account, has := quotas[r.Owner()]; has {
 			trials = min(trials, account.Quota.More(account.Held, account.Spent, need))
 		}
 		want := crew.WantedStudy{Study: registry.NameFor(r.Study, caller), StudyID: r.ID, Trials: max(0, trials), GPUs: need.GPUs, Selector: ask.Wants}

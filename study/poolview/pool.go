@@ -60,7 +60,7 @@ func (s *Views) Pool(ctx context.Context) (protocol.Pool, error) {
 		if err := ctx.Err(); err != nil {
 			return protocol.Pool{}, err
 		}
-		if caller.Sees(r.ID, r.Owner) {
+		if caller.Sees(r.ID, r.Owner()) {
 			s.lookIn(ctx, r, known, &answer, leases{leased, running})
 		}
 	}

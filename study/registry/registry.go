@@ -82,7 +82,7 @@ func (s *Registry) Session(ctx context.Context, ref string) (*session.Session, e
 	loaded, ok := s.sessions[ref]
 	s.mutex.Unlock()
 	if ok {
-		if _, allowed := s.reach(access.CallerOf(ctx), loaded.ID, loaded.Owner); allowed {
+		if _, allowed := s.reach(access.CallerOf(ctx), loaded.ID, loaded.Owner()); allowed {
 			return loaded, nil
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Registry) LockedTrial(ctx context.Context, id trial.ID) (*session.Sessi
 	}
 	r, err := s.Locked(ctx, study)
 	if problem.Is(err, problem.NotFound) {
-		lost := error(problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted", id))
+		lost := error(problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted, or is another user's", id))
 		if access.Denied(err) {
 			lost = access.Deny(lost)
 		}
@@ -247,7 +247,7 @@ func NameFor(study journal.Study, c access.Caller) string {
 // SeenBy reports whether the caller sees the study of a trial that is out.
 func (s *Registry) SeenBy(caller access.Caller, study string) bool {
 	r := s.InMemory(study)
-	return r != nil && caller.Sees(r.ID, r.Owner)
+	return r != nil && caller.Sees(r.ID, r.Owner())
 }
 
 // StudyOf is the study and the number of a trial.

@@ -23,7 +23,7 @@ const gibibyte = 1 << 30
 func (r *Session) Ask(t *trial.Trial) allocator.Ask {
 	def := &r.Study.Definition
 	return allocator.Ask{
-		Study: r.ID, Name: def.Name, Reference: r.Study.Reference(), Owner: r.Owner, Priority: def.Priority, Preempt: def.Preempt,
+		Study: r.ID, Name: def.Name, Reference: r.Study.Reference(), Owner: r.Owner(), Priority: def.Priority, Preempt: def.Preempt,
 		Strict: def.Sandbox == protocol.StrictSandbox, SharesGPUs: def.SharesGPUs(), Wants: def.Asked().Selector, Need: r.needs(t), Recipients: def.Recipients(), Policy: def.PolicyOf(),
 	}
 }
@@ -79,7 +79,7 @@ func (r *State) Usage(t trial.Trial, machine int, memory int64) pool.Need {
 // LeaseRecord is the trial's lease as the pool keeps it.
 func (r *State) LeaseRecord(t trial.Trial, taken pool.Need, granted time.Time) pool.Lease {
 	lease := pool.Lease{
-		Trial: t.ID, Epoch: t.LeaseEpoch, Study: r.ID, Owner: r.Owner, Priority: r.Study.Definition.Priority, Worker: t.Worker, Holder: t.Holder,
+		Trial: t.ID, Epoch: t.LeaseEpoch, Study: r.ID, Owner: r.Owner(), Priority: r.Study.Definition.Priority, Worker: t.Worker, Holder: t.Holder,
 		Cores: taken.Cores, MemoryBytes: taken.MemoryBytes, KeptCores: taken.KeptCores, KeptMemory: taken.KeptMemory, GPUs: t.GPUs, GPUShare: taken.GPUShare,
 		Granted: granted, Resumable: t.ResumesAt(r.Ladder[t.Rung]),
 	}
@@ -92,7 +92,7 @@ func (r *State) LeaseRecord(t trial.Trial, taken pool.Need, granted time.Time) p
 // GPUStudy is the study as the model of GPUs sees it. The study's lock is held for as
 // long as it is used.
 func (r *State) GPUStudy() gpushare.Study {
-	return gpushare.Study{ID: r.ID, Owner: r.Owner, Definition: &r.Study.Definition, Trials: r.Trials, Usage: &r.gpuUsage}
+	return gpushare.Study{ID: r.ID, Owner: r.Owner(), Definition: &r.Study.Definition, Trials: r.Trials, Usage: &r.gpuUsage}
 }
 
 // CoresFor is how many cores the command of a lease counts on: those that are
@@ -230,7 +230,7 @@ func (r *Session) Shifted(now time.Time) string {
 
 // Demand is what the study takes and could start now, whatever workers there are.
 func (r *Session) Demand() demand.Ask {
-	one := demand.Ask{Owner: r.Owner, Study: r.ID, Priority: r.Study.Definition.Priority}
+	one := demand.Ask{Owner: r.Owner(), Study: r.ID, Priority: r.Study.Definition.Priority}
 	if r.Study.Status.Over() && r.Held == 0 {
 		return one
 	}

@@ -58,7 +58,9 @@ type Session struct {
 
 // New returns the session of a stored study, which is to be loaded.
 func New(options *Options, stored journal.Study) *Session {
-	return &Session{options: options, Stale: true, State: State{ID: stored.ID, Owner: stored.Owner, Study: stored.InForce()}}
+	r := &Session{options: options, Stale: true, State: State{ID: stored.ID, Study: stored.InForce()}}
+	r.owner.Store(stored.Owner)
+	return r
 }
 
 // Created returns that of a new study with its search, before it is stored.
@@ -134,6 +136,7 @@ func (r *Session) Refresh(ctx context.Context) error {
 		return err
 	}
 	r.Study, r.Trials, r.Queue = stored.InForce(), trials, nil
+	r.owner.Store(stored.Owner)
 	r.Ladder = stored.Definition.Budget.Ladder()
 	r.Method, r.Broken = nil, nil
 	if r.durable.at == 0 { // nothing has changed since it was first loaded

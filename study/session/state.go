@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -23,7 +24,8 @@ import (
 // State is what a study is in memory: what the store has or is about to have, plus the
 // search.
 type State struct {
-	ID, Owner string // of the study; they never change
+	ID    string       // of the study; it never changes
+	owner atomic.Value // see Owner
 
 	Study    journal.Study
 	Ladder   []budget.Rung
@@ -82,6 +84,13 @@ func (r *State) enqueue(t trial.Trial) {
 	case t.State != trial.Queued && at >= 0:
 		r.Queue = slices.Delete(r.Queue, at, at+1)
 	}
+}
+
+// Owner is whose the study is, as far as that is durable; empty: the administrators'. It
+// needs no lock.
+func (r *State) Owner() string {
+	owner, _ := r.owner.Load().(string)
+	return owner
 }
 
 // Position is where the study's log ends.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/failpoint"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/study/space"
@@ -155,6 +157,17 @@ func (tx *Transaction) Status(status protocol.StudyStatus, reason string) {
 	}
 	tx.Study, tx.Change.Update = &study, &study
 	tx.Log(journal.Event{Kind: journal.StatusChange, State: string(status), Reason: reason}, nil)
+}
+
+// Transfer gives the study to the owner, under the name; by says whose decision that is.
+func (tx *Transaction) Transfer(owner, name, by string) {
+	study := tx.study()
+	before := cmp.Or(study.Owner, access.Administrators)
+	study.Owner, study.Definition.Name = owner, name
+	tx.Study, tx.Change.Update, tx.Change.Transfer = &study, &study, true
+	to := protocol.Ownership{Owner: cmp.Or(owner, access.Administrators), Name: name}
+	tx.Log(journal.Event{Kind: journal.Transferred, Reason: fmt.Sprintf("from %s to %s, by %s", before, to.Owner, by)}, to)
+	tx.Then(func() { tx.Session.owner.Store(owner) })
 }
 
 // Search lets the search handle an event and logs the step.

@@ -43,11 +43,10 @@ func (s studyAPI) events(ctx context.Context, input *eventsInput) (*huma.StreamR
 		header.Set("Content-Type", "text/event-stream")
 		header.Set("X-Accel-Buffering", "no") // a proxy must not gather events
 		w.WriteHeader(http.StatusOK)
-		foreign := token.Scope == auth.User && owner != token.Name // a group shows it
 		stream := follow.Stream{Study: joined, After: after, Out: w, Stall: transfer.Stall, Valid: func() error {
 			err := s.Authenticator.Valid(ctx, token.ID)
-			if err == nil && foreign {
-				_, _, err = s.studies.Followed(ctx, last.Study)
+			if err == nil && token.Scope == auth.User { // it may lose the study, or its role on it
+				err = s.studies.Reach(ctx, last.Study)
 			}
 			return err
 		}}

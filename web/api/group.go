@@ -15,6 +15,7 @@ func (s sharingAPI) groupRoutes() []route {
 		{"PUT", groupPath, guard.Admins, 200, guard.Call, "set-group", "Make a group of users, or replace it", handle(s.server, s.setGroup), nil},
 		{"DELETE", groupPath, guard.Admins, 204, guard.Call, "remove-group", "Remove a group; what was shared with it is so no longer", handle(s.server, remove[GroupRef](s.studies.RemoveGroup)), nil},
 		{"PUT", studyPath + "/groups", guard.Owners, 200, guard.Call, "share-study", "Share a study with these groups, and no others", handle(s.server, s.shareStudy), nil},
+		{"PUT", studyPath + "/owner", guard.Owners, 200, guard.Call, "transfer-study", "Give a study to another user", handle(s.server, s.transferStudy), nil},
 	}
 }
 
@@ -48,4 +49,21 @@ type shareInput struct {
 
 func (s sharingAPI) shareStudy(ctx context.Context, input *shareInput) (*jsonAnswer[protocol.Sharing], error) {
 	return answered(s.studies.Share(ctx, input.Study, input.Body))
+}
+
+type transferInput struct {
+	StudyRef
+	Content[protocol.Ownership]
+}
+
+func (s sharingAPI) transferStudy(ctx context.Context, input *transferInput) (*jsonAnswer[protocol.StudyView], error) {
+	before, err := s.studies.Study(ctx, input.Study)
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.studies.Transfer(ctx, before.ID, input.Body)
+	if err == nil {
+		s.ReportAudit(ctx, s.AuditMade(ctx, "study "+view.ID, before.Owner+":"+before.Name+" to "+view.Owner+":"+view.Name))
+	}
+	return answered(view, err)
 }

@@ -24,7 +24,7 @@ var roleOf = map[string][]string{
 		"list-trials", "get-deflation", "get-study-hooks",
 	},
 	"editor": {"enqueue", "pause-study", "resume-study", "extend-study", "annotate-study", "annotate-trial", "stop-study"},
-	"owner":  {"share-study", "create-link", "list-links", "delete-link", "delete-study"},
+	"owner":  {"share-study", "transfer-study", "create-link", "list-links", "delete-link", "delete-study"},
 }
 
 // asMembers makes a group with carol as its editor and bob as its viewer.

@@ -76,7 +76,7 @@ var expectedAccess = map[string]string{
 	"PUT /api/v1/pool/launchers/{launcher}": "admin user launcher", "POST /api/v1/pool/launchers/{launcher}/try-again": "admin user", "GET /api/v1/pool/launches": "admin user viewer",
 	"GET /api/v1/pool/wanted": "admin user viewer launcher", "GET /api/v1/pool/forecast": "admin user viewer", "GET /api/v1/pool/advice": "admin viewer",
 	"GET /api/v1/quotas": "admin user viewer", "PUT /api/v1/quotas/{user}": "admin", "DELETE /api/v1/quotas/{user}": "admin",
-	"GET /api/v1/groups": "admin user viewer", "PUT /api/v1/groups/{group}": "admin", "DELETE /api/v1/groups/{group}": "admin", "PUT /api/v1/studies/{study}/groups": "admin user",
+	"GET /api/v1/groups": "admin user viewer", "PUT /api/v1/groups/{group}": "admin", "DELETE /api/v1/groups/{group}": "admin", "PUT /api/v1/studies/{study}/groups": "admin user", "PUT /api/v1/studies/{study}/owner": "admin user",
 	"GET /api/v1/backends": "admin user viewer", "PUT /api/v1/backends/{backend}": "admin", "DELETE /api/v1/backends/{backend}": "admin", "GET /api/v1/studies/{study}/backend": "admin user viewer",
 	"GET /api/v1/reservations": "admin user viewer", "POST /api/v1/reservations": "admin", "DELETE /api/v1/reservations/{reservation}": "admin",
 	"POST /api/v1/workers/{worker}/drain": "admin user", "DELETE /api/v1/workers/{worker}/drain": "admin user",

@@ -103,6 +103,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 		"POST /api/v1/studies/{study}/annotate":                 `{"add_tags":["theirs"]}`,
 		"POST /api/v1/studies/{study}/trials/{number}/annotate": `{"add_tags":["theirs"]}`,
 		"PUT /api/v1/studies/{study}/groups":                    `{"groups":[]}`,
+		"PUT /api/v1/studies/{study}/owner":                     `{"owner":"bob"}`,
 		"POST /api/v1/studies/{study}/links":                    `{"name":"theirs","ttl_seconds":3600}`,
 		"POST /api/v1/workers":                                  encode(protocol.WorkerRegistration{ID: p.worker, Name: "desk", Slots: 1}),
 		"POST /api/v1/workers/{worker}/drain":                   `{"now":true}`,

@@ -154,7 +154,7 @@ var audited = map[string]bool{
 	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "set-backend": true, "remove-backend": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
-	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true,
+	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true, "transfer-study": true,
 	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,
 }
 

@@ -248,6 +248,57 @@ func (h *house) view(study string) protocol.StudyView {
 	return protocol.StudyView{ID: stored.ID, Owner: access.Administrators, Definition: stored.Definition, Finished: stored.Finished}
 }
 
+// A study that is transferred is told to the hooks of who has it, and to nobody else's.
+func TestATransferredStudyIsToldToWhoHasIt(t *testing.T) {
+	t.Parallel()
+	h, hers, his := newHouse(t), newReceiver(t), newReceiver(t)
+	service, _ := h.serve()
+	for user, to := range map[string]string{"alice": hers.URL, "bob": his.URL} {
+		ctx := access.WithCaller(t.Context(), access.Caller{Owner: user, Sight: access.Own})
+		if _, err := service.Create(ctx, hook.HookRequest{Hook: definition.Hook{Name: "team"}, Kind: hook.Webhook, URL: to, All: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transfer := func(owner string) {
+		stored, err := h.store.Study(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored.Owner = owner
+		h.apply(journal.Change{Update: &stored, Transfer: true})
+		h.log("s", journal.Event{Kind: journal.Transferred}, protocol.Ownership{Owner: owner})
+	}
+	told := func(r *receiver, want string) {
+		t.Helper()
+		until(t, want, func() bool { return slices.Contains(r.told(), want) })
+	}
+	h.study("s", "")
+	transfer("alice")
+	h.trial("s", 0, 0, 5)
+	told(hers, "new_best 0")
+	hers.set(true)
+	h.trial("s", 1, 0, 4)
+	until(t, "a refusal", func() bool {
+		hers.mutex.Lock()
+		defer hers.mutex.Unlock()
+		return len(hers.refused) > 0
+	})
+	transfer("bob")
+	h.trial("s", 2, 0, 3)
+	told(his, "new_best 2")
+	hers.set(false)
+	h.mutex.Lock()
+	h.ahead = time.Hour // what was refused would be tried again
+	h.mutex.Unlock()
+	for number := 3; number < 6; number++ { // each in a later turn of both
+		h.trial("s", number, 0, trial.Float(-number))
+		told(his, fmt.Sprint("new_best ", number))
+	}
+	if got := hers.told(); !slices.Equal(got, []string{"new_best 0"}) {
+		t.Errorf("alice is told %q", got)
+	}
+}
+
 // Whoever serves the data next tells what was not taken, under the same id.
 func TestWhatWasNotTakenIsToldByTheNextServer(t *testing.T) {
 	t.Parallel()

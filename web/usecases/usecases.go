@@ -27,6 +27,7 @@ type OfStudies interface {
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
 	Extend(ctx context.Context, ref string, more protocol.ExtendRequest) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
+	Transfer(ctx context.Context, ref string, to protocol.Ownership) (protocol.StudyView, error)
 	AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error)
 	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 }
@@ -50,6 +51,7 @@ type OfTrials interface {
 	AnnotateTrial(ctx context.Context, ref string, number int, amendment trial.Amendment) (trial.Annotation, error)
 	Log(ctx context.Context, ref string, number int) (string, error)
 	LoggedArtifact(ctx context.Context, ref string, number int, name string) (trial.Artifact, error)
+	Reach(ctx context.Context, ref string) error
 	Followed(ctx context.Context, ref string) (owner string, last journal.Position, err error)
 	Events(ctx context.Context, ref string, after int64, limit int) ([]protocol.Event, error)
 	WaitEvents(ctx context.Context, ref string, after int64) error

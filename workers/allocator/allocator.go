@@ -208,6 +208,12 @@ func (a *Allocator) Reshare(id trial.ID, epoch trial.LeaseEpoch, share pool.GPUS
 	a.leases.Reshare(id, epoch, share)
 }
 
+// Transfer makes what the study's trials hold the owner's.
+func (a *Allocator) Transfer(study, owner string) {
+	defer a.locked()()
+	a.leases.Transfer(study, owner)
+}
+
 // Resize notes what the trial takes from now on of its worker, of a machine with so
 // many cores.
 func (a *Allocator) Resize(id trial.ID, epoch trial.LeaseEpoch, worker string, takes func(cores int) pool.Need) {

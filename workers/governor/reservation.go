@@ -158,6 +158,14 @@ func (g *Governor) Reservations(ctx context.Context) ([]protocol.Reservation, er
 			continue
 		}
 		shown := shownReservation(one, now)
+		if shown.StudyID != "" { // another user may have it since
+			found, err := g.options.Find(access.WithCaller(ctx, access.Caller{}), shown.StudyID)
+			if err == nil {
+				shown.Study = found.Reference()
+			} else if !problem.Is(err, problem.NotFound) {
+				return nil, err
+			}
+		}
 		if caller.Sight != access.All && shown.StudyID != "" && (caller.Owner == "" || journal.OwnerOf(shown.Study) != caller.Owner) {
 			shown.Study, shown.StudyID = "", ""
 		}

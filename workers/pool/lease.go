@@ -138,6 +138,17 @@ func (l *Leases) Reshare(id trial.ID, epoch trial.LeaseEpoch, share GPUShare) {
 	}
 }
 
+// Transfer makes the leases of the study's trials the owner's.
+func (l *Leases) Transfer(study, owner string) {
+	for id, lease := range l.byTrial {
+		if lease.Study == study {
+			lease.Owner = owner
+			l.byTrial[id] = lease
+		}
+	}
+	l.changes++
+}
+
 // Resize notes what the lease takes of its machine from now on.
 func (l *Leases) Resize(id trial.ID, epoch trial.LeaseEpoch, cores int, memory int64) {
 	if lease, ok := l.byTrial[id]; ok && lease.Epoch == epoch {

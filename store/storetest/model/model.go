@@ -127,6 +127,12 @@ func (m *Model) applyStudy(change journal.Change) error {
 			return record.NoStudy(one.ID)
 		}
 		kept := &m.Studies[at]
+		if change.Transfer {
+			if slices.ContainsFunc(m.Studies, func(s journal.Study) bool { return s.ID != one.ID && s.Reference() == one.Reference() }) {
+				return record.StudyTaken(*one)
+			}
+			kept.Owner, kept.Definition.Name = one.Owner, one.Definition.Name
+		}
 		kept.Status, kept.Reason, kept.Elapsed, kept.Since, kept.Finished, kept.Annotation = one.Status, one.Reason, one.Elapsed, one.Since, one.Finished, one.Annotation
 		kept.Stop = one.Stop
 	}

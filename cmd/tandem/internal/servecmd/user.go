@@ -24,9 +24,9 @@ with the identity provider.`})
 	}.Command(&flags), term.Removal{
 		Use: "remove USER", Short: "End all tokens and sessions of a user; the studies stay",
 		Long: `End all tokens and sessions of a user, and forget who it is at the identity
-provider. Its studies stay. Whom the provider and --oidc-allow-... still let in
-can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
-		Do: (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed; the studies stay, and go on",
+provider. Its studies stay, and 'tandem study transfer' gives one to another user.
+Whom the provider and --oidc-allow-... still let in can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
+		Do: (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed; the studies stay, and go on ('tandem study transfer')",
 	}.Command(&flags))
 	return command
 }
