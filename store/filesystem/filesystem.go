@@ -99,7 +99,11 @@ func free(path string) (free, all, files int64) {
 	if disk.Files > 0 {
 		files = int64(disk.Ffree) //nolint:gosec,unconvert // of another type on other systems
 	}
-	return int64(disk.Bavail) * int64(disk.Bsize), int64(disk.Blocks) * int64(disk.Bsize), files //nolint:gosec,unconvert // as above
+	blocks := disk.Bavail
+	if unix.Geteuid() == 0 { // some are kept for it
+		blocks = disk.Bfree
+	}
+	return int64(blocks) * int64(disk.Bsize), int64(disk.Blocks) * int64(disk.Bsize), files //nolint:gosec,unconvert // as above
 }
 
 // room says how much is free where the path is.

@@ -72,6 +72,9 @@ func (s *Store) Broken() <-chan struct{} { return s.health.Broken() }
 // Err is why the store is broken; nil while it is not.
 func (s *Store) Err() error { return s.term.err() }
 
+// Full is why nothing can be stored for want of room; nil where the newest commit found some.
+func (s *Store) Full() error { return s.health.Full() }
+
 // Close stops the writer behind what is queued and ends the term, so that
 // another server can take over at once. Calls after it are refused as
 // unavailable. The database stays open.

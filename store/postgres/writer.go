@@ -39,7 +39,7 @@ func (s *Store) commit(group []change) []error {
 			outcomes[i] = s.health.explain(outcomes[i])
 		}
 	}
-	return outcomes
+	return s.health.Committed(outcomes)
 }
 
 // transact runs the group in one transaction and fills in each change's own

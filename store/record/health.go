@@ -1,12 +1,20 @@
 package record
 
-import "sync"
+import (
+	"errors"
+	"slices"
+	"sync"
 
-// Health remembers the first failure after which a store is not to be trusted.
+	"github.com/tandem-tune/tandem/internal/problem"
+)
+
+// Health remembers the first failure after which a store is not to be trusted, and whether
+// the newest commit found no room.
 type Health struct {
 	broken chan struct{}
 	mutex  sync.Mutex
 	cause  error
+	full   error
 }
 
 // NewHealth is that of a store that works.
@@ -31,4 +39,25 @@ func (h *Health) Break(cause error) error {
 		close(h.broken)
 	}
 	return h.cause
+}
+
+// Committed notes the outcomes of a commit, which passes them on.
+func (h *Health) Committed(outcomes []error) []error {
+	full := slices.IndexFunc(outcomes, func(err error) bool { return errors.Is(err, problem.ErrDiskFull) })
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if full >= 0 {
+		h.full = outcomes[full]
+	} else if slices.Contains(outcomes, nil) {
+		h.full = nil
+	}
+	return outcomes
+}
+
+// Full is why nothing can be stored for want of room, as far as the newest commit tells;
+// nil where it found some.
+func (h *Health) Full() error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.full
 }

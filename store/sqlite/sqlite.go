@@ -111,3 +111,6 @@ func (s *Store) Broken() <-chan struct{} { return s.health.Broken() }
 
 // Err is why the store is broken; nil while it is not.
 func (s *Store) Err() error { return s.health.Err() }
+
+// Full is why nothing can be stored for want of room; nil where the newest commit found some.
+func (s *Store) Full() error { return s.health.Full() }

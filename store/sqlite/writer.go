@@ -68,7 +68,7 @@ func (w *writer) commit(group []change) []error {
 		for i := range outcomes {
 			outcomes[i] = err
 		}
-		return outcomes
+		return w.health.Committed(outcomes)
 	}
 	w.acknowledged.Write(w.session.commits)
 	for i, refusal := range outcomes {
@@ -80,7 +80,7 @@ func (w *writer) commit(group []change) []error {
 		outcomes[i] = w.health.Explain(refusal)
 	}
 	w.commits.Add(1)
-	return outcomes
+	return w.health.Committed(outcomes)
 }
 
 // copyLog copies the log into the database when it is time, behind a group

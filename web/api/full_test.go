@@ -63,11 +63,16 @@ func TestFullDiskIsToldAndPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	studies := study.New(store, store, study.Options{Now: time.Now, Random: func() uint64 { return 7 }})
-	s := newStage(t, func(c *api.Config) { c.Studies, c.Artifacts, c.Healthy = useCases(studies), artifacts, store.Err })
+	s := newStage(t, func(c *api.Config) {
+		c.Studies, c.Artifacts, c.Healthy, c.Ready = useCases(studies), artifacts, store.Err, store.Full
+	})
 	created := s.create()
 	worker := s.worker()
 	lease := s.lease(worker)
 	ballast := filepath.Join(disk, "ballast")
+	if got := s.admin("GET", "/readyz", ""); got.status != 200 {
+		t.Errorf("with room it is %d: %s", got.status, got.body)
+	}
 	fill(t, ballast)
 
 	report, err := json.Marshal(reportOf(lease, lease.FirstEpoch, 0.5))
@@ -99,6 +104,9 @@ func TestFullDiskIsToldAndPasses(t *testing.T) {
 	if got := s.admin("GET", "/healthz", ""); got.status != 200 {
 		t.Errorf("the health is %d: %s", got.status, got.body)
 	}
+	if told := s.admin("GET", "/readyz", "").problem(t, 503, problem.Unavailable); !strings.Contains(told.Detail, "disk is full") {
+		t.Errorf("it is not ready since %q", told.Detail)
+	}
 	if left, err := filepath.Glob(filepath.Join(disk, "artifacts", "*", "*")); err != nil || len(left) > 0 {
 		t.Errorf("of the upload, %v was left: %v", left, err)
 	}
@@ -110,6 +118,9 @@ func TestFullDiskIsToldAndPasses(t *testing.T) {
 		if got.status/100 != 2 {
 			t.Errorf("%s, once there is room: %d: %s", what, got.status, got.body)
 		}
+	}
+	if got := s.admin("GET", "/readyz", ""); got.status != 200 {
+		t.Errorf("once there is room it is %d: %s", got.status, got.body)
 	}
 	s.train(worker, lease, 0.5) // from the first epoch: the same again is nothing new
 }

@@ -20,11 +20,11 @@ func (s healthAPI) health(context.Context, *nothing) (*jsonAnswer[health], error
 	return answered(health{Status: "ok"}, nil)
 }
 
-// readiness is health, and that the server is not about to end.
+// readiness is health, and that the server is not about to end and has room.
 func (s healthAPI) readiness(ctx context.Context, input *nothing) (*jsonAnswer[health], error) {
 	if s.ready != nil {
 		if err := s.ready(); err != nil {
-			return nil, problem.New(problem.Unavailable, "the server takes no further work: %w", err)
+			return nil, problem.New(problem.Unavailable, "the server takes no further work: %v", err) // 503, whatever the cause
 		}
 	}
 	return s.health(ctx, input)

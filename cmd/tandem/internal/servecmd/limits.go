@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/filesystem"
 	"github.com/tandem-tune/tandem/web/limit"
 	"github.com/tandem-tune/tandem/web/monitoring"
@@ -86,6 +87,12 @@ var errEnding = errors.New("it is about to end")
 func (p *Process) ready() error {
 	if p.ending.Load() {
 		return errEnding
+	}
+	if s := p.server.Load(); s != nil && s.store.Full() != nil {
+		return s.store.Full()
+	}
+	if filesystem.Full(p.options.Data) {
+		return filesystem.Explain(p.options.Data, problem.ErrDiskFull)
 	}
 	return nil
 }

@@ -37,6 +37,8 @@ type storage interface {
 	// Broken is closed when nothing can be written any more, and Err says why.
 	Broken() <-chan struct{}
 	Err() error
+	// Full is why nothing fits any more, as the newest write found.
+	Full() error
 	io.Closer
 }
 
@@ -155,6 +157,9 @@ func (s *server) housekeep(ctx context.Context) {
 		case <-s.store.Broken():
 			return
 		case <-tick.C:
+			if s.store.Full() != nil { // whom nobody sends work would never find room again
+				_ = s.store.Apply(ctx, journal.Change{})
+			}
 			if err := s.studies.Tick(ctx); err != nil && ctx.Err() == nil {
 				s.process.options.Logger.Error("tick", "error", err)
 			}
