@@ -37,6 +37,8 @@ type Options struct {
 	// Authorities are whom the client trusts to sign the server's certificate;
 	// nil: whom the machine trusts. It is ignored with an HTTPClient.
 	Authorities *x509.CertPool
+	// AuthorityFile names where they are from, for people.
+	AuthorityFile string
 	// Reread reads the authorities again once a certificate was refused, for the next
 	// attempt: the server may have new ones. nil: they stay.
 	Reread func() (*x509.CertPool, error)
@@ -88,6 +90,7 @@ type caller struct {
 	agent    string
 	patience time.Duration
 	waits    func(error, time.Duration)
+	given    string // the file of the authorities
 	// unlinked: links into the server's bucket lead nowhere from here; unsent: those for uploads.
 	unlinked, unsent atomic.Bool
 }
@@ -105,7 +108,7 @@ func New(options Options) (*Client, error) {
 			"the token would cross the network in plain text to %s: use an https address, or allow it with --insecure", base.Host)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
-	client := &caller{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience, waits: options.Waits}
+	client := &caller{base: base, token: access.Secret(options.Token), agent: options.UserAgent, patience: options.Patience, waits: options.Waits, given: options.AuthorityFile}
 	if client.patience == 0 {
 		client.patience = defaultPatience
 	}
@@ -158,7 +161,10 @@ func (r *rereading) RoundTrip(request *http.Request) (*http.Response, error) {
 	authorities, unread := r.reread()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if unread == nil && !authorities.Equal(r.authorities) {
+	if unread != nil {
+		return answer, errors.Join(err, unread)
+	}
+	if !authorities.Equal(r.authorities) {
 		r.authorities, r.transport = authorities, newTransport(authorities)
 	}
 	return answer, err

@@ -205,7 +205,11 @@ func whether(err error, local *source) time.Duration {
 // unanswered is the error of an attempt without an answer: what went wrong on
 // our side, or that there is no server.
 func (c *caller) unanswered(ctx context.Context, err error, local *source) error {
-	if told, refused := certificate.Explain(err, c.base.String()); refused {
+	if told, refused := certificate.Explain(err, c.base.String(), c.given); refused {
+		var unread *problem.Error
+		if errors.As(err, &unread) {
+			told += "; read again, it cannot be used: " + unread.Detail
+		}
 		return problem.New(problem.Unavailable, "%s", told)
 	}
 	switch {

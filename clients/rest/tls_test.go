@@ -2,7 +2,6 @@ package rest_test
 
 import (
 	"crypto/x509"
-	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -56,7 +55,7 @@ func TestOnlyTheGivenAuthorityIsTrusted(t *testing.T) {
 		options rest.Options
 		says    string
 	}{
-		"with another authority": {rest.Options{URL: server.URL, Authorities: other}, "--ca FILE"},
+		"with another authority": {rest.Options{URL: server.URL, Authorities: other, AuthorityFile: "old.pem"}, "no authority in old.pem"},
 		"with the machine's":     {rest.Options{URL: server.URL}, "--ca FILE"},
 		"by another name":        {rest.Options{URL: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), Authorities: trusted}, "another name"},
 		"in plain text":          {rest.Options{URL: strings.Replace(server.URL, "https", "http", 1)}, "use https://"},
@@ -97,8 +96,11 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 		}
 	}
 	call(false, "with another authority")
-	file, unread = nil, errors.New("half written")
+	file, unread = nil, problem.New(problem.Invalid, "half written")
 	call(false, "while the file cannot be read")
+	if err := client.Health(t.Context()); err == nil || !strings.Contains(err.Error(), "read again, it cannot be used: half written") {
+		t.Errorf("while the file cannot be read: %v", err)
+	}
 	file, unread = trusted, nil
 	call(false, "in the attempt that reads the file")
 	call(true, "in the next")

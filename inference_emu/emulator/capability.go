@@ -18,6 +18,9 @@ import (
 //go:embed testdata/identity.onnx
 var trialModel []byte
 
+// without says what a machine without ONNX Runtime goes without.
+const without = "no model is run here: 'tandem edge run' and 'tandem edge agent' do not work, and what inferences take on this machine stays an estimate"
+
 // Capabilities say whether models can be run on this machine, and what holds them:
 // they run a tiny one.
 func Capabilities(ctx context.Context, options FindOptions) []profiler.Capability {
@@ -25,12 +28,12 @@ func Capabilities(ctx context.Context, options FindOptions) []profiler.Capabilit
 	sandbox := profiler.Capability{Name: "model sandbox"}
 	result, err := try(ctx, options)
 	if err != nil {
-		library.Reason, library.Remedy = err.Error(), "needed only to run models on this machine (tandem edge run)"
-		if problem.Is(err, problem.NotFound) {
-			library.Remedy = HowToInstall + "; " + library.Remedy
-			library.Reason = strings.TrimSuffix(library.Reason, ": "+HowToInstall)
-		}
+		library.Reason, library.Remedy = strings.TrimSuffix(err.Error(), ": "+HowToInstall), "repair it; until then "+without
 		sandbox.Reason = "it is tried by running a model, which did not succeed"
+		if problem.Is(err, problem.NotFound) {
+			library.Remedy = HowToInstall + "; until then " + without
+			sandbox.Reason, sandbox.Remedy = "it is tried by running a model, which needs ONNX Runtime", "see onnx runtime"
+		}
 		return []profiler.Capability{library, sandbox}
 	}
 	library.Available, library.Detail = true, fmt.Sprintf("%s at %s", result.Environment.Runtime, result.Environment.Library)

@@ -115,3 +115,20 @@ func TestCapabilitiesRunAModel(t *testing.T) {
 		}
 	}
 }
+
+// TestCapabilitiesWithoutALibrary: what is lacking, what that costs, and how to get it.
+func TestCapabilitiesWithoutALibrary(t *testing.T) {
+	t.Setenv(emulator.Variable, "")
+	t.Setenv("LD_LIBRARY_PATH", "")
+	for reason, options := range map[string]emulator.FindOptions{
+		"there is no libonnxruntime.so in": {Root: t.TempDir(), Python: "/nowhere/python3"},
+		"--onnxruntime names /nowhere.so":  {Named: "/nowhere.so"},
+	} {
+		found := emulator.Capabilities(t.Context(), options)
+		if len(found) != 2 || !strings.Contains(found[0].Reason, reason) || strings.Contains(found[0].Reason, emulator.HowToInstall) ||
+			!strings.HasPrefix(found[0].Remedy, emulator.HowToInstall) || !strings.Contains(found[0].Remedy, "stays an estimate") ||
+			!strings.Contains(found[1].Reason, "needs ONNX Runtime") || found[1].Remedy == "" {
+			t.Errorf("%+v", found)
+		}
+	}
+}

@@ -429,6 +429,9 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 		if !problem.Is(err, problem.Invalid) && !problem.Is(err, problem.Unavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if foreign := slices.Contains([]string{"empty", "no archive", "without its first block"}, name); foreign && !strings.Contains(err.Error(), damaged+" is no backup of tandem's") {
+			t.Errorf("%s: the file is not named: %v", name, err)
+		}
 		if left, err := os.ReadDir(restored); err != nil || len(left) > 0 {
 			t.Errorf("%s left %v, %v", name, left, err)
 		}

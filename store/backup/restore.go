@@ -85,7 +85,7 @@ func unpack(ctx context.Context, path, work string) (Manifest, error) {
 	}
 	meterOf(ctx).begin("unpacking", info.Size())
 	in := tar.NewReader(until{ctx, file})
-	manifest, err := readManifest(in)
+	manifest, err := readManifest(in, path)
 	if err != nil {
 		return manifest, err
 	}
@@ -135,9 +135,9 @@ func broken(ctx context.Context, path string, err error) error {
 	return problem.New(problem.Unavailable, "the backup %s cannot be restored: %w; nothing was kept of it, take another backup", path, err)
 }
 
-func readManifest(in *tar.Reader) (manifest Manifest, err error) {
+func readManifest(in *tar.Reader, path string) (manifest Manifest, err error) {
 	no := func(reason string) error {
-		return problem.New(problem.Invalid, "this is no backup of tandem's: %s", reason)
+		return problem.New(problem.Invalid, "%s is no backup of tandem's (%s): name a file that 'tandem backup' wrote", path, reason)
 	}
 	header, err := in.Next()
 	switch {
@@ -154,7 +154,7 @@ func readManifest(in *tar.Reader) (manifest Manifest, err error) {
 		return manifest, no(err.Error())
 	}
 	if manifest.Format != format {
-		return manifest, problem.New(problem.Invalid, "the backup has the format %d, and this program knows %d: use the version of tandem that made it (%s), or a newer one", manifest.Format, format, manifest.Program)
+		return manifest, problem.New(problem.Invalid, "the backup %s has the format %d, and this program knows %d: use the version of tandem that made it (%s), or a newer one", path, manifest.Format, format, manifest.Program)
 	}
 	return manifest, nil
 }

@@ -86,8 +86,9 @@ func Fingerprint(certificate *x509.Certificate) string {
 }
 
 // Explain says what to do about a certificate that was refused, and reports
-// whether the error is about one at all. address is where the client wanted to.
-func Explain(err error, address string) (string, bool) {
+// whether the error is about one at all. address is where the client wanted to, given
+// names the file of the authorities that alone are trusted; empty: the machine's are.
+func Explain(err error, address, given string) (string, bool) {
 	var refused *tls.CertificateVerificationError
 	if !errors.As(err, &refused) {
 		return "", false
@@ -96,6 +97,8 @@ func Explain(err error, address string) (string, bool) {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	switch {
+	case errors.As(refused.Err, &unknown) && given != "":
+		return fmt.Sprintf("no authority in %s, which --ca or TANDEM_CA names, has signed the certificate of %s: copy authority.pem from the folder tls of that server's data folder again, and compare its fingerprint with what the server says when it starts", given, address), true
 	case errors.As(refused.Err, &unknown):
 		return fmt.Sprintf("nobody whom this machine trusts has signed the certificate of %s: copy authority.pem from the folder tls of the server's data folder, and name it with --ca FILE or TANDEM_CA", address), true
 	case errors.As(refused.Err, &host):

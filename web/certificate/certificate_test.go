@@ -80,20 +80,21 @@ func TestClientsThatHaveTheAuthorityBelieveTheServer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		config *tls.Config
+		given  string
 		says   string
 	}{
-		"nobody trusted": {&tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1", Time: watch.Now}, "--ca FILE"},
-		"another server": {&tls.Config{RootCAs: pool(t, open(t, filepath.Join(t.TempDir(), "tls"), watch, "127.0.0.1")), ServerName: "127.0.0.1", Time: watch.Now}, "--ca FILE"},
-		"another name":   {&tls.Config{RootCAs: trusted, ServerName: "evil.test", Time: watch.Now}, "--allow-host evil.test"},
-		"a late clock":   {&tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: func() time.Time { return watch.Now().Add(100 * 24 * time.Hour) }}, "clocks"},
+		"nobody trusted": {&tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1", Time: watch.Now}, "", "name it with --ca FILE"},
+		"another server": {&tls.Config{RootCAs: pool(t, open(t, filepath.Join(t.TempDir(), "tls"), watch, "127.0.0.1")), ServerName: "127.0.0.1", Time: watch.Now}, "old.pem", "no authority in old.pem, which --ca or TANDEM_CA names, has signed"},
+		"another name":   {&tls.Config{RootCAs: trusted, ServerName: "evil.test", Time: watch.Now}, "old.pem", "--allow-host evil.test"},
+		"a late clock":   {&tls.Config{RootCAs: trusted, ServerName: "127.0.0.1", Time: func() time.Time { return watch.Now().Add(100 * 24 * time.Hour) }}, "", "clocks"},
 	} {
 		_, err := shake(own, c.config)
-		told, about := certificate.Explain(err, "the server")
+		told, about := certificate.Explain(err, "the server", c.given)
 		if err == nil || !about || !strings.Contains(told, c.says) {
 			t.Errorf("%s: %v is explained as %q", name, err, told)
 		}
 	}
-	if told, about := certificate.Explain(os.ErrNotExist, "x"); about || told != "" {
+	if told, about := certificate.Explain(os.ErrNotExist, "x", ""); about || told != "" {
 		t.Errorf("a missing file is about a certificate: %q", told)
 	}
 }

@@ -81,6 +81,9 @@ func (o Options) tariff() (*tariff.Tariff, error) {
 // well lose their trials, a database that there cannot be, and tokens in plain
 // text on a network.
 func (o Options) check() error {
+	if err := checkListen(o.Listen); err != nil {
+		return err
+	}
 	if err := o.database.check(); err != nil {
 		return err
 	}

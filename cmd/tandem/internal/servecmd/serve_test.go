@@ -35,6 +35,28 @@ func TestTrustedProxiesThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
+// TestAnAddressWithoutAHostIsAWrongFlag: it says what to write instead.
+func TestAnAddressWithoutAHostIsAWrongFlag(t *testing.T) {
+	t.Parallel()
+	for listen, instead := range map[string]string{
+		"17173": "127.0.0.1:17173", "": "127.0.0.1:7171", "localhost": "localhost:7171", "::1": "[::1]:7171", "[::1]": "[::1]:7171",
+		"127.0.0.1:70000": "127.0.0.1:7171", "127.0.0.1:-1": "127.0.0.1:7171", "170000": "127.0.0.1:7171",
+	} {
+		code, _, said := command(t, "serve", "--data", t.TempDir(), "--listen", listen)
+		if code != term.ExitUsage || !strings.HasSuffix(strings.TrimSpace(said), "write --listen "+instead) {
+			t.Errorf("--listen %q ends with %d: %s", listen, code, said)
+		}
+	}
+	held, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if code, _, said := command(t, "serve", "--data", t.TempDir(), "--listen", held.Addr().String()); code != term.ExitFailed || !strings.Contains(said, "with a free port") {
+		t.Errorf("a port that is taken ends with %d: %s", code, said)
+	}
+}
+
 // TestATrustedProxySaysWhoAsks: two clients behind a proxy, of which one guesses.
 func TestATrustedProxySaysWhoAsks(t *testing.T) {
 	t.Parallel()

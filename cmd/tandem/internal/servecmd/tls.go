@@ -1,11 +1,13 @@
 package servecmd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,13 +58,29 @@ func (o tlsOptions) check(listen string, shared bool) error {
 	return nil
 }
 
+// checkListen refuses what is no address to answer on.
+func checkListen(listen string) error {
+	host, port, err := net.SplitHostPort(listen)
+	_, wrong := net.LookupPort("tcp", port)
+	if err == nil && wrong == nil {
+		return nil
+	}
+	if _, number := strconv.Atoi(listen); number == nil { // a port alone
+		port = listen
+		_, wrong = net.LookupPort("tcp", port)
+	} else if err != nil {
+		host = strings.Trim(listen, "[]")
+	}
+	if port == "" || wrong != nil {
+		port = "7171"
+	}
+	return term.Misuse("--listen %q is no HOST:PORT with a port from 0 to 65535: write --listen %s", listen, net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+}
+
 // onLoopback reports whether only this machine can reach the address. Names are
 // not looked up: they may lead elsewhere tomorrow.
 func onLoopback(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return true // the listener will say what is wrong with it
-	}
+	host, _, _ := net.SplitHostPort(listen) // it was checked
 	address, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && address.Unmap().IsLoopback()
 }

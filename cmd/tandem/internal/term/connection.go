@@ -103,7 +103,7 @@ func (c *Connection) Open() (*rest.Client, error) {
 	if c.For != "" {
 		program += " (" + format.Plain(c.For) + ")"
 	}
-	options := rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, UserAgent: program, Waits: c.waits}
+	options := rest.Options{URL: c.URL, Token: token, Insecure: c.insecure, Authorities: authorities, AuthorityFile: c.ca, UserAgent: program, Waits: c.waits}
 	if c.ca != "" {
 		options.Reread = func() (*x509.CertPool, error) { return ReadAuthorities(c.ca) }
 	}
