@@ -141,7 +141,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.sprints = knob.NewAccount(a.options.Sprint, clock.Now())
 	defer a.controls.Close()
 	a.pool.Host = process.Host{Controls: a.controls, Sandbox: a.sandbox, StopGrace: a.options.StopGrace, NextWait: a.options.NextWait, Logger: a.options.Logger}
-	if a.workspace, err = workspace.Open(a.options.Scratch, a.id, a.controls.Restore, a.options.Logger); err != nil {
+	if a.workspace, err = workspace.Open(a.options.Scratch, a.id, a.options.Sole, a.controls.Restore, a.options.Logger); err != nil {
 		return err
 	}
 	a.controls.Journal(a.workspace.Journal())

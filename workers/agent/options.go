@@ -44,6 +44,8 @@ type Options struct {
 	// Scratch holds sockets, checkpoints in use and the artifact cache, in
 	// folders only this user can enter; the user's state directory when empty.
 	Scratch string
+	// Sole is a name of which no other agent may use the scratch directory; empty: any may.
+	Sole string
 	// Path are folders that come first on the PATH of commands, such as the bin
 	// of a Python environment; relative ones are relative to the agent's own
 	// working directory.

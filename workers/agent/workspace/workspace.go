@@ -65,25 +65,37 @@ const (
 	groupRecord   = "cgroup"
 	// workerRecord has the agent's id.
 	workerRecord = "worker"
+	// soleRecord has the number of the process of an agent that shares the scratch
+	// directory with no other of its name, and the name.
+	soleRecord = "name"
 	// journalRecord has the settings of the machine as they were before.
 	journalRecord = "settings"
 )
 
 // Open makes the folder of the agent with the id in the scratch directory and cleans up
 // after agents that were killed. restore puts back the settings in the journal of one.
-func Open(scratch, id string, restore func(journal string) error, logger *slog.Logger) (*Workspace, error) {
+// sole, if not empty, is a name: the error then names the process of another agent of this
+// name that uses the directory.
+func Open(scratch, id, sole string, restore func(journal string) error, logger *slog.Logger) (*Workspace, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
+	if turn, err := os.Open(scratch); err == nil { // two that start at once see each other
+		defer turn.Close()
+		_ = unix.Flock(int(turn.Fd()), unix.LOCK_EX) // where there are no locks, that is all that is lost
+	}
 	removeMemory()
-	letters, dead := removeAbandoned(scratch, restore, logger)
+	letters, dead, living := removeAbandoned(scratch, restore, logger)
+	if process := processOf(living, sole); process != "" {
+		return nil, fmt.Errorf("process %s runs as worker %s with the scratch folder %s already: end it, or start this worker with another --name or another --scratch", process, sole, scratch)
+	}
 	directory, err := os.MkdirTemp(scratch, "w")
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's folder: %w", err)
 	}
 	w := &Workspace{directory: directory, sockets: directory, Dead: dead}
 	w.memory = sync.OnceValue(w.makeMemory)
-	if err := w.prepare(id); err != nil {
+	if err := w.prepare(id, sole); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the worker's folder: %w", err), os.RemoveAll(directory))
 	}
 	if w.Inherited, err = w.adopt(letters); err != nil {
@@ -92,12 +104,29 @@ func Open(scratch, id string, restore func(journal string) error, logger *slog.L
 	return w, nil
 }
 
-func (w *Workspace) prepare(id string) (err error) {
+// processOf is the number of the process that has one of the folders for an agent of the
+// name; empty: none has.
+func processOf(folders []string, name string) string {
+	for _, folder := range folders {
+		content, _ := os.ReadFile(filepath.Join(folder, soleRecord)) // most have none
+		if process, other, _ := strings.Cut(string(content), " "); name != "" && other == name {
+			return process
+		}
+	}
+	return ""
+}
+
+func (w *Workspace) prepare(id, sole string) (err error) {
 	if err := os.Mkdir(w.outboxes(), 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(w.directory, workerRecord), []byte(id), 0o600); err != nil {
 		return err
+	}
+	if sole != "" {
+		if err := os.WriteFile(filepath.Join(w.directory, soleRecord), fmt.Appendf(nil, "%d %s", os.Getpid(), sole), 0o600); err != nil {
+			return err
+		}
 	}
 	if w.lock, err = newLock(w.directory); err != nil {
 		return err
@@ -212,11 +241,11 @@ const dying = time.Second
 
 // removeAbandoned cleans up after agents that were killed. Their commands died
 // with them; what these had started may still run. It returns what they had not
-// told the server, and their ids.
-func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []Letter, dead []string) {
+// told the server, their ids, and the folders of those that live.
+func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []Letter, dead, living []string) {
 	folders, err := filepath.Glob(filepath.Join(escaped(scratch), "w*"))
 	if err != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	patient := time.Now().Add(dying)
 	for _, folder := range folders {
@@ -226,7 +255,8 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 			lock, err = takeLock(filepath.Join(folder, "lock"))
 		}
 		if err != nil {
-			continue // its agent lives, or is just making it
+			living = append(living, folder) // or it is just being made
+			continue
 		}
 		if killed := cgroup.KillMarked(cgroup.MarkVariable + folder + "/"); killed > 0 {
 			logger.Warn("ended processes that a killed worker had left behind", "processes", killed)
@@ -244,7 +274,7 @@ func removeAbandoned(scratch string, restore func(journal string) error, logger 
 			logger.Warn("cannot remove a killed worker's folder", "folder", folder, "error", err)
 		}
 	}
-	return left, dead
+	return left, dead, living
 }
 
 // removeOutside removes what a killed agent had outside of its folder.

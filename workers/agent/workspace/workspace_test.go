@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func noRestore(string) error { return nil }
 // open opens a workspace as an agent does.
 func openIn(t *testing.T, scratch string) *Workspace {
 	t.Helper()
-	w, err := Open(scratch, "living-worker", noRestore, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w, err := Open(scratch, "living-worker", "", noRestore, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,5 +218,44 @@ func TestADyingAgentIsWaitedFor(t *testing.T) {
 	}
 	if err := next.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of two workers of one name with one scratch folder, the second does not start while the
+// first one's process has the folder. Others share it: the placebo.
+func TestTheSecondWorkerOfANameIsRefused(t *testing.T) {
+	scratch, quiet := t.TempDir(), slog.New(slog.NewTextHandler(io.Discard, nil))
+	open := func(name string) (*Workspace, error) { return Open(scratch, "id-of-"+name, name, noRestore, quiet) }
+	first, err := open("box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := fmt.Sprintf("process %d runs as worker box with the scratch folder %s already: end it, or start this worker with another --name", os.Getpid(), scratch)
+	if second, err := open("box"); err == nil || !strings.HasPrefix(err.Error(), told) {
+		t.Fatalf("%v, %v", second, err)
+	}
+	for _, name := range []string{"box-2", "", ""} {
+		other, err := open(name)
+		if err != nil {
+			t.Fatalf("a worker named %q: %v", name, err)
+		}
+		defer other.Close()
+	}
+	if _, err := open("box"); err == nil || !strings.HasPrefix(err.Error(), told) {
+		t.Errorf("among others: %v", err)
+	}
+	first.group.Remove()
+	if err := first.lock.Close(); err != nil { // as when its process is killed
+		t.Fatal(err)
+	}
+	next, err := open("box")
+	if err != nil || len(next.Dead) != 1 || next.Dead[0] != "id-of-box" {
+		t.Fatalf("the next one: %v", err)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+	if again, err := open("box"); err != nil || again.Close() != nil {
+		t.Errorf("once that one has ended: %v", err)
 	}
 }

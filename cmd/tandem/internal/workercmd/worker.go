@@ -125,6 +125,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			made.Sole = sole(&server, options.Name)
 			done, err := options.OpenMeter(&made)
 			if err != nil {
 				return err
@@ -139,7 +140,7 @@ func Command() *cobra.Command {
 	term.AddConnectionFlags(command, &server)
 	AddFlags(command, &options)
 	command.Flags().Var(&options.probe, "probe", "run the probing tasks, which tell the server what this machine is good for (docs/probing.md): once (a machine like this), never, or always when the worker starts")
-	command.Flags().StringVar(&options.Name, "name", "", "what people see the worker as (default this machine's host name)")
+	command.Flags().StringVar(&options.Name, "name", "", "what people see the worker as (default this machine's host name); no two of a name may share a scratch folder")
 	command.Flags().StringVar(&options.Study, "study", "", "work for this study only, and end with it")
 	command.Flags().StringVar(&options.directory, "directory", ".", "folder that the studies' directories are relative to")
 	addInside(command, &options)
@@ -311,6 +312,15 @@ func (o Options) Agent(ctx context.Context, client *rest.Client, logger *slog.Lo
 		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
 	}
 	return made, o.inside.open(ctx, &made, &o, logger)
+}
+
+// sole is the name of which no other worker may share the scratch folder; empty where an
+// engine may start several of a name on a machine.
+func sole(server *term.Connection, name string) string {
+	if server.Enrols() {
+		return ""
+	}
+	return name
 }
 
 // ownEnvironment is the folder of programs of the Python environment that holds this
