@@ -51,12 +51,14 @@ type Site struct {
 	MemoryBytesPerSecond float64 `json:"memory_bytes_per_second"`
 	// Features are the processor's extensions by Linux's names.
 	Features []string `json:"features,omitempty" maxItems:"1024"`
+	// Providers are the execution providers that its runtime can use beside [CPU].
+	Providers []string `json:"providers,omitempty" maxItems:"16" doc:"execution providers that its ONNX Runtime can use beside cpu"`
 	// Software is what inferences of a board run with; empty where it does not tell.
 	Software string `json:"software,omitempty" maxLength:"256" doc:"the runtime's library and the kernel: what was measured with others is measured again"`
 }
 
-// With returns the architecture with the runs, of which one with the same
-// machine, batch and threads takes the place of an older one.
+// With returns the architecture with the runs, of which one of the same setting takes the
+// place of an older one.
 func (a Architecture) With(runs []Run) Architecture {
 	kept := slices.DeleteFunc(slices.Clone(a.Runs), func(old Run) bool {
 		return slices.ContainsFunc(runs, func(r Run) bool { return r.replaces(old) })
@@ -78,13 +80,15 @@ func (a Architecture) At(site Site) Architecture {
 }
 
 // Run is what real inferences of an architecture took on a type of machine with
-// one batch size and one number of threads. Times are of one batch.
+// one batch size, one number of threads and one execution provider. Times are of one batch.
 type Run struct {
 	// Machine is the type of machine (protocol.Machine.Type), or the name of a
 	// device of the catalogue that was measured itself.
 	Machine string `json:"machine" maxLength:"1024"`
 	Batch   int    `json:"batch" minimum:"1"`
 	Threads int    `json:"threads" minimum:"1"`
+	// Provider is empty for [CPU].
+	Provider string `json:"provider,omitempty" maxLength:"64" doc:"the execution provider; absent: cpu"`
 	// Seconds is the median of so many repetitions, Low and High the confidence
 	// interval of it.
 	Seconds     float64 `json:"seconds"`

@@ -37,6 +37,8 @@ type BoardRuns struct {
 	Runs []Run `json:"runs" maxItems:"64"`
 	// Failure says why there are none, or not all.
 	Failure string `json:"failure,omitempty" maxLength:"4096"`
+	// Provider is the order's.
+	Provider string `json:"provider,omitempty" maxLength:"64" doc:"the order's execution provider; absent: cpu"`
 }
 
 // Boards are those that asked lately.
@@ -60,4 +62,6 @@ type Board struct {
 type Cell struct {
 	Batch   int `json:"batch"`
 	Threads int `json:"threads"`
+	// Provider is empty for [CPU], and the same in all cells of an order.
+	Provider string `json:"provider,omitempty" doc:"the execution provider; absent: cpu"`
 }

@@ -17,6 +17,7 @@ const (
 	maxTensors   = 1024
 	maxAxes      = 64
 	maxName      = 256
+	maxProvider  = 64
 	maxFaults    = 20
 	maxSeconds   = 1e6
 	maxBatch     = 1000
@@ -88,6 +89,7 @@ func RunFaults(runs []Run) []problem.Field {
 		at := fmt.Sprintf("runs[%d]", i)
 		c.require(run.Batch >= 1 && run.Batch <= maxBatch, at+".batch", run.Batch, "must be from 1 to %d", maxBatch)
 		c.require(run.Threads >= 1 && run.Threads <= maxThreads, at+".threads", run.Threads, "must be from 1 to %d", maxThreads)
+		c.require(len(run.Provider) <= maxProvider && word(run.Provider), at+".provider", run.Provider, "must be at most %d letters and digits", maxProvider)
 		c.require(run.Repetitions >= 1, at+".repetitions", run.Repetitions, "must be at least 1")
 		c.require(len(run.EnergyMethod) <= maxName, at+".energy_method", len(run.EnergyMethod), "must have at most %d bytes", maxName)
 		c.require(run.MemoryBytes >= 0, at+".memory_bytes", run.MemoryBytes, "must be at least 0")

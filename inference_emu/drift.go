@@ -73,5 +73,5 @@ func (a Architecture) Measured(runs []Run) Architecture {
 
 // replaces reports whether the run is of the same setting.
 func (r Run) replaces(old Run) bool {
-	return r.Machine == old.Machine && r.Batch == old.Batch && r.Threads == old.Threads
+	return r.Machine == old.Machine && r.Batch == old.Batch && r.Threads == old.Threads && r.Provider == old.Provider
 }

@@ -75,6 +75,9 @@ func (a Agent) Once(ctx context.Context, wait time.Duration) (bool, error) {
 		return false, ended(ctx, err)
 	}
 	runs := emu.BoardRuns{Board: a.Board, Device: a.Device, Site: a.Site, Key: reply.Order.Key}
+	if len(reply.Order.Cells) > 0 {
+		runs.Provider = reply.Order.Cells[0].Provider
+	}
 	var failed error
 	if runs.Runs, failed = a.measure(ctx, *reply.Order); ctx.Err() != nil {
 		return false, nil // it gets the order again, or another board does
@@ -121,7 +124,7 @@ func (a Agent) measure(ctx context.Context, order emu.BoardOrder) ([]emu.Run, er
 	}
 	job := emulator.Job{Model: file, Library: a.Library, Limits: emulator.Limits{MemoryBytes: a.MemoryBytes}, Precision: a.Precision, Meter: a.Meter}
 	for _, cell := range order.Cells {
-		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads})
+		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads, Provider: cell.Provider})
 	}
 	a.Logger.Info("measuring", "architecture", order.Key, "settings", len(job.Cells))
 	result, err := emulator.Run(ctx, job)
@@ -148,7 +151,7 @@ func unnamed(content []byte) (*os.File, error) {
 // RunOf is a measurement as it is kept.
 func RunOf(m emulator.Measurement) emu.Run {
 	return emu.Run{
-		Batch: m.Batch, Threads: m.Threads, Seconds: m.Latency.P50, Low: m.Latency.MedianLow, High: m.Latency.MedianHigh,
+		Batch: m.Batch, Threads: m.Threads, Provider: m.Provider, Seconds: m.Latency.P50, Low: m.Latency.MedianLow, High: m.Latency.MedianHigh,
 		P90: m.Latency.P90, P99: m.Latency.P99, Repetitions: m.Runs,
 		Joules: m.JoulesPerSample * float64(m.Batch), EnergyMethod: m.EnergyMethod, MemoryBytes: m.PeakBeyondLibraryBytes,
 	}

@@ -12,6 +12,7 @@
 package deployment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -41,6 +42,8 @@ type Settings struct {
 	Constraints []tuning.Constraint
 	// Load is how requests come; nil: one after the other.
 	Load *Load
+	// Providers are the execution providers to compare, [emu.CPU] first; none: that one.
+	Providers []string
 }
 
 // MaxBatch is the largest batch that is searched (section 7.5.2).
@@ -93,7 +96,7 @@ type Deployment struct {
 	// Evaluations is how many configurations were looked at.
 	Evaluations int `json:"evaluations"`
 	// Precisions are those in which the model was compared.
-	Precisions []ComparedPrecision `json:"precisions,omitempty" doc:"the precisions in which the model was compared; absent where there is one"`
+	Precisions []ComparedPrecision `json:"precisions,omitempty" doc:"the precisions and execution providers with which the model was compared; absent where there is one"`
 }
 
 // measured is the method of what really ran, none of what does not run.
@@ -135,6 +138,10 @@ type Target struct {
 	Board bool
 	// Ran says that estimates are no answer.
 	Ran bool
+	// Provider is the execution provider that the answer is about; empty: [emu.CPU], which
+	// alone is estimated. Providers are the others that the device can use.
+	Provider  string
+	Providers []string
 }
 
 // Find searches the device for the architecture. Known are architectures of which
@@ -157,13 +164,10 @@ func Find(a emu.Architecture, target Target, known []emu.Architecture, settings 
 			}
 		}
 	}
-	best := result.Best
-	if best == nil {
-		best = result.Nearest
-	}
+	best := cmp.Or(result.Best, result.Nearest)
 	if best == nil {
 		return Deployment{
-			Device: s.device.Name, Title: s.device.Title, Architecture: a.Key, Method: none, EnergyMethod: none, Evaluations: result.Evaluations,
+			Configuration: tuning.Configuration{Provider: s.shown()}, Device: s.device.Name, Title: s.device.Title, Architecture: a.Key, Method: none, EnergyMethod: none, Evaluations: result.Evaluations,
 			Unmet: []string{"no configuration can run the model: " + firstFailure(result)},
 		}, nil
 	}
@@ -176,7 +180,7 @@ func search(a emu.Architecture, target Target, known []emu.Architecture, setting
 	a = withRuns(a, known)
 	s := site{
 		architecture: a, device: on, workload: estimate.Summarize(a.Graph), settings: settings,
-		runs: target.runsOf(a), peaks: peaksOf(a.Runs),
+		runs: target.runsOf(a), peaks: peaksOf(a.Runs, target.Provider), provider: target.Provider,
 	}
 	s.settled = target.Ran || target.Board && s.known() >= MostMeasured
 	if target.Fit != nil {
@@ -235,6 +239,7 @@ type site struct {
 	runs         []emu.Run
 	peaks        []emu.Run // those of any machine that tell the memory of a batch
 	fit          Fit
+	provider     string
 	// settled says that what was not measured does not count any more.
 	settled bool
 }
@@ -318,6 +323,7 @@ func (s site) answer(best tuning.Evaluation, result tuning.Result, load *Batchin
 		MemoryBytes:      o.MemoryBytes, Evaluations: result.Evaluations, Batching: load,
 	}
 	d.Front = result.Front[:min(len(result.Front), maxFront)]
+	d.with(func(c *tuning.Configuration) { c.Provider = s.shown() })
 	p := s.predict(best.Configuration)
 	d.Method, d.EnergyMethod = s.basis(p.Measurements), s.basis(p.EnergyMeasurements)
 	if s.fit.plain != nil {

@@ -15,9 +15,9 @@ func Held(a emu.Architecture, batches int) int64 {
 	return max(1, a.StoredBytes+a.ActivationBytes*int64(batches))
 }
 
-// peaksOf are the runs with the most memory of each batch, the smallest batch first.
-func peaksOf(runs []emu.Run) []emu.Run {
-	list := slices.DeleteFunc(slices.Clone(runs), func(one emu.Run) bool { return one.MemoryBytes == 0 })
+// peaksOf are the provider's runs with the most memory of each batch, the smallest batch first.
+func peaksOf(runs []emu.Run, provider string) []emu.Run {
+	list := slices.DeleteFunc(slices.Clone(runs), func(one emu.Run) bool { return one.MemoryBytes == 0 || one.Provider != provider })
 	slices.SortFunc(list, func(a, b emu.Run) int { return cmp.Or(a.Batch-b.Batch, cmp.Compare(b.MemoryBytes, a.MemoryBytes)) })
 	return slices.CompactFunc(list, func(a, b emu.Run) bool { return a.Batch == b.Batch })
 }

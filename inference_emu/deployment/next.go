@@ -12,16 +12,31 @@ import (
 const MostMeasured = 12
 
 // Cell is a setting to measure.
-type Cell struct{ Batch, Threads int }
+type Cell struct {
+	Batch, Threads int
+	Provider       string
+}
 
 // Next are the settings that a board is best asked to measure, the best first and no more
 // than most: the one that would be recommended now, and those that would be better than
 // every measured one if they took what the good end of their band says. None are left
-// when no setting could be better, or [MostMeasured] are known.
+// when no setting could be better, or [MostMeasured] are known. Then those that were measured
+// are measured by the other providers, one after the other, which nothing estimates.
 //
 // To be optimistic where one is unsure finds the best with few measurements: the regret
 // grows with the logarithm of their number (Srinivas and others, GP-UCB, ICML 2010).
 func Next(a emu.Architecture, target Target, known []emu.Architecture, settings Settings, most int) ([]Cell, error) {
+	cells, err := hopeful(a, target, known, settings, most)
+	for _, provider := range target.having(settings) {
+		if err != nil || len(cells) > 0 {
+			break
+		}
+		cells = target.unprovided(withRuns(a, known), settings, provider)
+	}
+	return cells[:min(len(cells), most)], err
+}
+
+func hopeful(a emu.Architecture, target Target, known []emu.Architecture, settings Settings, most int) ([]Cell, error) {
 	s, result, err := search(a, target, known, settings)
 	if err == nil {
 		result, _, err = s.underLoad(result)
@@ -75,7 +90,7 @@ const alike = 1.25
 // apart are the first cells, without those that are much like one before them.
 func (s site) apart(hopes []tuning.Evaluation, most int) (cells []Cell) {
 	for _, one := range hopes {
-		cell := Cell{s.batches(one.Configuration.BatchSize), one.Configuration.Cores}
+		cell := Cell{s.batches(one.Configuration.BatchSize), one.Configuration.Cores, ""}
 		if len(cells) >= most {
 			break
 		}

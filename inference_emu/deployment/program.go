@@ -29,10 +29,11 @@ func (d Deployment) program(inputs []graph.Tensor) string {
 	for _, one := range inputs {
 		sizes = append(sizes, strings.ReplaceAll(fmt.Sprint(one.Shape), " ", ", "))
 	}
+	providers, check := d.session()
 	return strings.NewReplacer(
 		"SIZES", "["+strings.Join(sizes, ", ")+"]",
 		"DEVICE", d.Device, "BATCH", fmt.Sprint(c.BatchSize), "LATENCY", fmt.Sprintf("%.3g ms", 1e3*d.LatencySeconds.Value), "METHOD", d.Method,
-		"CLOCK\n", clock, "AFFINITY\n", cores, "THREADS", fmt.Sprint(max(1, c.Cores)),
+		"CHECK\n", check, "PROVIDERS", providers, "CLOCK\n", clock, "AFFINITY\n", cores, "THREADS", fmt.Sprint(max(1, c.Cores)),
 	).Replace(d.serving().Replace(programText))
 }
 

@@ -30,9 +30,10 @@ func (t Target) calibrating(a emu.Architecture, known []emu.Architecture) []esti
 	return t.measurements(append([]emu.Architecture{a}, known...))
 }
 
-// measurements are the inferences of all architectures on the device. The first
-// one may come again.
+// measurements are the inferences of all architectures on the device's CPU, which alone is
+// estimated. The first one may come again.
 func (t Target) measurements(known []emu.Architecture) []estimate.Measurement {
+	t.Provider = ""
 	type dated struct {
 		estimate.Measurement
 		run emu.Run
@@ -72,14 +73,14 @@ func withRuns(a emu.Architecture, known []emu.Architecture) emu.Architecture {
 	return a
 }
 
-// runsOf are the architecture's real inferences on the target. Joules that no meter
+// runsOf are the architecture's real inferences on the target by its provider. Joules that no meter
 // told were computed from an assumed power of a core, which says nothing of a board
 // whose power the catalogue knows: they are left out. What a worker assumes of its
 // own machine is as good as the catalogue's assumption, and is that of the training.
 func (t Target) runsOf(a emu.Architecture) []emu.Run {
 	var list []emu.Run
 	for _, run := range a.Runs {
-		if run.Machine != t.Machine {
+		if run.Machine != t.Machine || run.Provider != t.Provider {
 			continue
 		}
 		if t.Device.Name != device.ThisMachine && strings.HasPrefix(run.EnergyMethod, "estimate") {

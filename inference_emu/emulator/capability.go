@@ -9,13 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/profiler"
 )
 
-// trialModel passes its one number on.
+// trialModel is a small CNN, which execution providers run.
 //
-//go:embed testdata/identity.onnx
+//go:embed testdata/cnn.onnx
 var trialModel []byte
 
 // without says what a machine without ONNX Runtime goes without.
@@ -26,7 +27,11 @@ const without = "no model is run here: 'tandem edge run' and 'tandem edge agent'
 func Capabilities(ctx context.Context, options FindOptions) []profiler.Capability {
 	library := profiler.Capability{Name: "onnx runtime"}
 	sandbox := profiler.Capability{Name: "model sandbox"}
-	result, err := try(ctx, options)
+	at, err := Find(ctx, options)
+	var result Result
+	if err == nil {
+		result, err = try(ctx, at, "")
+	}
 	if err != nil {
 		library.Reason, library.Remedy = strings.TrimSuffix(err.Error(), ": "+HowToInstall), "repair it; until then "+without
 		sandbox.Reason = "it is tried by running a model, which did not succeed"
@@ -36,7 +41,9 @@ func Capabilities(ctx context.Context, options FindOptions) []profiler.Capabilit
 		}
 		return []profiler.Capability{library, sandbox}
 	}
-	library.Available, library.Detail = true, fmt.Sprintf("%s at %s", result.Environment.Runtime, result.Environment.Library)
+	others, lacking := Providers(ctx, at)
+	library.Available, library.Reason = true, strings.Join(lacking, "; ")
+	library.Detail = fmt.Sprintf("%s at %s, execution providers: %s", result.Environment.Runtime, at, strings.Join(append([]string{emu.CPU}, others...), ", "))
 	sandbox.Available = true
 	var active, missing []string
 	for _, layer := range result.Environment.Layers {
@@ -53,17 +60,26 @@ func Capabilities(ctx context.Context, options FindOptions) []profiler.Capabilit
 	return []profiler.Capability{library, sandbox}
 }
 
-func try(ctx context.Context, options FindOptions) (Result, error) {
-	library, err := Find(ctx, options)
-	if err != nil {
-		return Result{}, err
+// Providers are the execution providers beside the first that the library can run a model with
+// on this machine, locked in as any model; lacking says why it cannot use the others.
+func Providers(ctx context.Context, library string) (usable, lacking []string) {
+	for _, name := range emu.Providers()[1:] {
+		if _, err := try(ctx, library, name); err != nil {
+			lacking = append(lacking, name+": "+err.Error())
+		} else {
+			usable = append(usable, name)
+		}
 	}
+	return usable, lacking
+}
+
+func try(ctx context.Context, library, provider string) (Result, error) {
 	model, err := ModelOf(trialModel)
 	if err != nil {
 		return Result{}, err
 	}
 	defer model.Close()
-	return Run(ctx, Job{Model: model, Library: library, Cells: []Cell{{Batch: 1, Threads: 1}}, Precision: Precision{Seconds: 0.01, MinRuns: 1}})
+	return Run(ctx, Job{Model: model, Library: library, Cells: []Cell{{Batch: 1, Threads: 1, Provider: provider}}, Precision: Precision{Seconds: 0.01, MinRuns: 1}})
 }
 
 // ModelOf is a file in memory with the bytes of a model, for [Job].

@@ -63,13 +63,17 @@ func setLimit(resource int, value uint64) error {
 
 // lockIn takes everything from the process that looking at a model does not need,
 // and bounds its data. Where neither Landlock nor a filter of system calls can be
-// had, the model is not looked at.
-func lockIn(dataBytes int64) ([]Layer, error) {
+// had, the model is not looked at. Folder is one that may be listed, without reading a file of
+// it; then Landlock alone keeps files closed, and has to be there.
+func lockIn(dataBytes int64, folder string) ([]Layer, error) {
 	if err := setLimit(unix.RLIMIT_DATA, uint64(dataBytes)); err != nil {
 		return nil, fmt.Errorf("limit the memory: %w", err)
 	}
 	memory := Layer{Name: "memory", Active: true, Detail: fmt.Sprintf("%d MiB of data, those of library and program included", dataBytes>>20)}
-	files, filter := byLandlock(), byFilter()
+	files, filter := byLandlock(folder), byFilter(folder != "")
+	if folder != "" && !files.Active {
+		return nil, problem.New(problem.Internal, "the execution provider lists its folder for each model, which cannot be allowed without opening all files on this machine: Landlock (%s)", files.Detail)
+	}
 	if !files.Active && !filter.Active {
 		return nil, problem.New(problem.Internal, "a model that may be hostile is not loaded on this machine, because nothing would hold it: Landlock (%s), seccomp (%s). Use a kernel of 5.13 or newer, and a container that allows one of them", files.Detail, filter.Detail)
 	}
@@ -78,14 +82,18 @@ func lockIn(dataBytes int64) ([]Layer, error) {
 
 // byLandlock forbids all files and connections: what the process needs it has
 // open already.
-func byLandlock() Layer {
+func byLandlock(folder string) Layer {
 	layer := Layer{Name: "landlock"}
 	version, err := landlockcalls.LandlockGetABIVersion()
 	if err != nil || version < 1 {
 		layer.Detail = "the kernel does not offer it"
 		return layer
 	}
-	if err := landlock.V11.BestEffort().Restrict(); err != nil {
+	var listed []landlock.Rule
+	if folder != "" {
+		listed = append(listed, landlock.PathAccess(landlockcalls.AccessFSReadDir, folder))
+	}
+	if err := landlock.V11.BestEffort().Restrict(listed...); err != nil {
 		layer.Detail = err.Error()
 		return layer
 	}
@@ -96,15 +104,15 @@ func byLandlock() Layer {
 	return layer
 }
 
-// byFilter forbids all system calls but those of a computation.
-func byFilter() Layer {
+// byFilter forbids all system calls but those of a computation, and of listing a folder.
+func byFilter(lists bool) Layer {
 	layer := Layer{Name: "seccomp"}
 	convention, known := filter.Architecture()
 	if !known {
 		layer.Detail = "there is no filter for " + runtime.GOARCH
 		return layer
 	}
-	if err := filter.Install(computation(convention, unix.Getpid()), true); err != nil {
+	if err := filter.Install(computation(convention, unix.Getpid(), lists), true); err != nil {
 		layer.Detail = err.Error()
 		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
 			layer.Detail = "the kernel does not offer it: " + layer.Detail

@@ -56,6 +56,8 @@ type Cell struct {
 	Threads int `json:"threads"`
 	// Cores is on how many logical cores the threads run; 0: one for each.
 	Cores int `json:"cores,omitempty"`
+	// Provider is one of [emu.Providers]; empty: the first.
+	Provider string `json:"provider,omitempty"`
 }
 
 // The bounds of a job.

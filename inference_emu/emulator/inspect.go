@@ -70,7 +70,7 @@ func (p *process) inspect() error {
 	if err != nil {
 		return err
 	}
-	more, err := lockIn(now.data + p.order.Limits.MemoryBytes)
+	more, err := lockIn(now.data+p.order.Limits.MemoryBytes, "")
 	if err != nil {
 		return err
 	}

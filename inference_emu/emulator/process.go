@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 
@@ -96,6 +97,9 @@ func (p *process) prepare() error {
 	if err := onnxruntime.DisableTelemetry(); err != nil {
 		return fmt.Errorf("turn telemetry off: %w", err)
 	}
+	if err := loadProvider(p.order); err != nil {
+		return err
+	}
 	if p.model, err = readModel(p.order.Limits.ModelBytes); err != nil {
 		return err
 	}
@@ -103,7 +107,11 @@ func (p *process) prepare() error {
 	if err != nil {
 		return err
 	}
-	more, err := lockIn(now.data + p.order.Limits.MemoryBytes + stacks(p.order.Cells))
+	folder := ""
+	if p.order.Cells[0].Provider != "" {
+		folder = filepath.Dir(p.order.Library)
+	}
+	more, err := lockIn(now.data+p.order.Limits.MemoryBytes+stacks(p.order.Cells), folder)
 	if err != nil {
 		return err
 	}

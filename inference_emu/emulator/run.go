@@ -10,8 +10,11 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/profiler"
 )
@@ -35,20 +38,23 @@ func Run(ctx context.Context, job Job) (Result, error) {
 	result.Environment = Environment{Library: job.Library, CPUModel: machine.CPUModel, AllowedCores: machine.Cores, MemoryLimitBytes: job.Limits.MemoryBytes, Layers: []Layer{}}
 	bounded, cancel := context.WithTimeout(ctx, job.Limits.Wall)
 	defer cancel()
-	c, err := start(bounded, job)
-	if err != nil {
-		return result, err
-	}
-	l := &listener{job: job, child: c, result: &result, hertz: frequencyOf}
+	l := &listener{job: job, result: &result, hertz: frequencyOf}
 	l.meter = profiler.OpenMeter(profiler.MeterOptions{WattsPerCore: job.WattsPerCore, Cores: machine.Cores, External: job.Meter})
 	defer l.meter.Close()
-	answered := l.listen(order)
-	ended := c.end()
-	ended.ready = result.Environment.Runtime != ""
-	if answered == nil && len(result.Cells) == len(job.Cells) {
-		return result, nil
+	for _, cells := range apart(order.Cells) {
+		wanted := len(result.Cells) + len(cells)
+		order.Cells, l.ready = cells, false
+		if l.child, err = start(bounded, job); err != nil {
+			return result, err
+		}
+		answered := l.listen(order)
+		ended := l.child.end()
+		ended.ready = l.ready
+		if answered != nil || len(result.Cells) != wanted {
+			return result, whyEnded(ctx, bounded, ended, answered, job)
+		}
 	}
-	return result, whyEnded(ctx, bounded, ended, answered, job)
+	return result, nil
 }
 
 // check looks at the job, not into the model, and returns the model's size.
@@ -91,6 +97,9 @@ func checkSettings(job Job) error {
 		if cell.Threads < 1 || cell.Threads > MaxThreads {
 			fault(path+"threads", fmt.Sprintf("must be from 1 to %d", MaxThreads), cell.Threads)
 		}
+		if cell.Provider != "" && !slices.Contains(emu.Providers()[1:], cell.Provider) {
+			fault(path+"provider", "must be one of "+strings.Join(emu.Providers(), ", "), cell.Provider)
+		}
 		if cell.Cores < 0 {
 			fault(path+"cores", "must not be negative", cell.Cores)
 		}
@@ -123,6 +132,9 @@ func orderFor(job Job) (order, error) {
 	allowed := allowedCores()
 	threads := 1
 	for at, cell := range job.Cells {
+		if err := provided(job.Library, cell.Provider); err != nil {
+			return o, err
+		}
 		if cell.Cores == 0 {
 			cell.Cores = min(cell.Threads, len(allowed))
 		}
@@ -143,6 +155,7 @@ type listener struct {
 	child  *child
 	result *Result
 	meter  *profiler.Meter
+	ready  bool // the process got as far as the model
 	hertz  func(cores []int) Frequency
 	window *profiler.Window
 	cpu    float64   // CPU seconds as last answered
@@ -182,6 +195,7 @@ func (l *listener) listen(o order) error {
 func (l *listener) take(answer message) error {
 	switch {
 	case answer.Ready != nil:
+		l.ready = true
 		e := &l.result.Environment
 		e.Runtime, e.LibraryBytes, e.Layers = answer.Ready.Runtime, answer.Ready.LibraryBytes, answer.Ready.Layers
 	case answer.Begin != nil:

@@ -24,16 +24,24 @@ func computing() []uint32 {
 }
 
 // computation is a program that allows the calls of a computation: threads, but
-// no processes; signals and cores for this process only.
-func computation(convention uint32, pid int) []unix.SockFilter {
+// no processes; signals and cores for this process only. If it lists, files are Landlock's.
+func computation(convention uint32, pid int, lists bool) []unix.SockFilter {
 	allow, refuse := filter.End(filter.Allow), filter.End(filter.Refuse(unix.EPERM))
 	program := filter.Begin(convention)
-	for _, call := range computing() {
+	calls := computing()
+	if lists {
+		calls = append(calls, unix.SYS_OPENAT, unix.SYS_GETDENTS64, unix.SYS_NEWFSTATAT)
+	}
+	for _, call := range calls {
 		program = append(program, filter.Jump(unix.BPF_JEQ, call, 0, 1), allow)
 	}
 	// Told that the newer call does not exist, the C library makes threads with
 	// clone, whose flags a filter can see.
 	program = append(program, filter.Jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), filter.End(filter.Refuse(unix.ENOSYS)))
+	// Told that nothing is a link (readlink, 89), OpenVINO takes the path of its folder as it is.
+	if convention == unix.AUDIT_ARCH_X86_64 {
+		program = append(program, filter.Jump(unix.BPF_JEQ, 89, 0, 1), filter.End(filter.Refuse(unix.EINVAL)))
+	}
 	// The rest depends on the first argument.
 	for _, one := range []struct {
 		call, value uint32

@@ -90,6 +90,10 @@ func sessionOptions(cell Cell) (*onnxruntime.SessionOptions, error) {
 			return nil, runtimeError("set session options", set)
 		}
 	}
+	if err := provide(options, cell); err != nil {
+		options.Destroy()
+		return nil, runtimeError("use the execution provider "+cell.Provider, err)
+	}
 	return options, nil
 }
 

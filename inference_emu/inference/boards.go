@@ -121,6 +121,7 @@ func (s *Service) present(ask emu.BoardAsk) {
 	}
 	if !reflect.DeepEqual(one.view.Site, ask.Site) {
 		s.changes++
+		clear(s.deployed) // it may have other providers
 	}
 	if one.view.Site.Software != ask.Site.Software {
 		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.again && one.device == ask.Device })
@@ -140,18 +141,20 @@ func (s *Service) Boards(context.Context) (emu.Boards, error) {
 	return answer, nil
 }
 
-// siteOf is what a board said of a device that is no catalogue's.
-func (s *Service) siteOf(name string) (emu.Site, bool) {
+// siteOf is what a board said of the device, with the providers that any board of it has.
+func (s *Service) siteOf(name string) (site emu.Site, ok bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	var providers []string
 	for _, one := range s.boards {
 		if one.view.Device == name {
-			site := one.view.Site
-			site.Machine = name
-			return site, true
+			site, ok = one.view.Site, true
+			providers = append(providers, site.Providers...)
 		}
 	}
-	return emu.Site{}, false
+	slices.Sort(providers)
+	site.Machine, site.Providers = name, slices.Compact(providers)
+	return site, ok
 }
 
 // CheckBoards says which boards a study names that nobody has heard of.
@@ -249,7 +252,7 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.changes++
-	at := claim{sent.Key, sent.Device}
+	at, failed := claim{sent.Key, sent.Device}, claim{sent.Key + sent.Provider, sent.Device}
 	if s.orders[at].board == sent.Board {
 		delete(s.orders, at)
 	}
@@ -258,10 +261,10 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 		one.view.Measured += len(sent.Runs)
 	}
 	if len(sent.Runs) == 0 {
-		s.failures[at]++
+		s.failures[failed]++
 		return
 	}
-	delete(s.failures, at)
+	delete(s.failures, failed)
 	s.learned++
 }
 
@@ -274,8 +277,7 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if first != name && machine == "" || !slices.Contains(want.Keys, key) {
 			continue
 		}
-		settings, err := def.Inference.Settings()
-		if err != nil {
+		if _, err := def.Inference.Settings(); err != nil {
 			continue
 		}
 		if _, known := s.siteOf(first); name == "" && !known && strings.HasPrefix(first, device.BoardPrefix) {
@@ -285,7 +287,7 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 		if err != nil {
 			return err
 		}
-		found, err := s.find(ctx, a, target, others, settings)
+		found, err := s.compare(ctx, []deployment.Variant{{Architecture: a}}, target, others, def)
 		if err != nil {
 			return err
 		}

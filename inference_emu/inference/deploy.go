@@ -105,9 +105,11 @@ func devicesOf(section definition.Inference) ([]device.Device, error) {
 }
 
 func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, variants []deployment.Variant, def definition.Definition, machine string) ([]deployment.Deployment, error) {
-	settings, err := def.Inference.Settings()
-	if err != nil {
+	if _, err := def.Inference.Settings(); err != nil {
 		return nil, problem.New(problem.Unavailable, "%w: continue this study with the version of tandem that wrote it", err)
+	}
+	if len(variants) == 0 {
+		variants = []deployment.Variant{{Architecture: a}}
 	}
 	others, err := s.store.Architectures(ctx, knownArchitectures)
 	if err != nil {
@@ -126,27 +128,13 @@ func (s *Service) searchDevices(ctx context.Context, a emu.Architecture, variant
 		if target, err = s.fitted(ctx, target, a, others); err != nil {
 			return nil, err
 		}
-		var one deployment.Deployment
-		if len(variants) > 0 {
-			one, err = s.compare(ctx, variants, target, others, def)
-		} else {
-			one, err = s.find(ctx, a, target, others, settings)
-		}
+		one, err := s.compare(ctx, variants, target, others, def)
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}
 		found = append(found, one)
 	}
 	return found, nil
-}
-
-// find searches one device, when no other search is made.
-func (s *Service) find(ctx context.Context, a emu.Architecture, target deployment.Target, others []emu.Architecture, settings deployment.Settings) (deployment.Deployment, error) {
-	if err := s.searching.Enter(ctx); err != nil {
-		return deployment.Deployment{}, problem.New(problem.Unavailable, "the caller gave up: %w", err)
-	}
-	defer s.searching.Leave()
-	return deployment.Find(a, target, others, settings)
 }
 
 // target is a device of a study, for a trial on such a machine.
@@ -159,14 +147,15 @@ func (s *Service) target(devices []device.Device, a emu.Architecture, name, mach
 	// Boards are in the architecture once they measured it.
 	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == name })
 	target := deployment.Target{Machine: name, Board: at >= 0, Fits: &s.fits, Judged: true}
+	site, ok := s.siteOf(name)
+	if !ok && at >= 0 {
+		site, ok = a.Sites[at], true
+	}
+	target.Providers = site.Providers
 	var err error
 	if !strings.HasPrefix(name, device.BoardPrefix) {
 		target.Device, err = device.Find(devices, name)
 		return target, err
-	}
-	site, ok := s.siteOf(name)
-	if !ok && at >= 0 {
-		site, ok = a.Sites[at], true
 	}
 	if !ok {
 		return target, problem.New(problem.Unavailable, "the board %s has not asked this server for work since it was started: run \"tandem edge agent\" on it", name)
@@ -201,7 +190,7 @@ func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) 
 			Message: "is missing: what the machine is made of could not be found out there (tandem edge devices this-machine says why)"}})
 	}
 	own, err := machineOf(a.Sites[at]).Device()
-	return deployment.Target{Device: own, Machine: machine}, err
+	return deployment.Target{Device: own, Machine: machine, Providers: a.Sites[at].Providers}, err
 }
 
 // toRun are the settings in which the worker shall run inferences: where one of
@@ -244,16 +233,23 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 			cells = append(cells, protocol.InferenceCell{Batch: batch, Threads: threads})
 		}
 	}
-	// Two are what memory needs ([scarce]), which says nothing of the best.
-	if ran := countRuns(a, machine); ran > 2 || ran >= len(cells) {
-		return nil
+	var wanted []protocol.InferenceCell
+	for _, provider := range append([]string{""}, a.Sites[at].Providers...) {
+		// Two are what memory needs ([scarce]), which says nothing of the best.
+		if ran := countRuns(a, machine, provider); ran > 2 || ran >= len(cells) || provider != "" && !slices.Contains(def.Inference.Providers, provider) {
+			continue
+		}
+		for _, cell := range cells {
+			cell.Provider = provider
+			wanted = append(wanted, cell)
+		}
 	}
-	return cells
+	return wanted
 }
 
-func countRuns(a emu.Architecture, machine string) (n int) {
+func countRuns(a emu.Architecture, machine, provider string) (n int) {
 	for _, run := range a.Runs {
-		if run.Machine == machine {
+		if run.Machine == machine && run.Provider == provider {
 			n++
 		}
 	}
@@ -264,7 +260,7 @@ func countRuns(a emu.Architecture, machine string) (n int) {
 // the study: none has, and it is asked for or may not be enough.
 func scarce(a emu.Architecture, def definition.Definition) bool {
 	settings, err := def.Inference.Settings()
-	if err != nil || slices.ContainsFunc(a.Runs, func(run emu.Run) bool { return run.MemoryBytes > 0 }) {
+	if err != nil || slices.ContainsFunc(a.Runs, func(run emu.Run) bool { return run.MemoryBytes > 0 && run.Provider == "" }) {
 		return false
 	}
 	devices, err := devicesOf(*def.Inference)

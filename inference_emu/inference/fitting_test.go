@@ -108,7 +108,7 @@ func TestFitsAreMadeAtTheStart(t *testing.T) {
 		defer s.fitting.Leave()
 		impatient, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		found, err := s.Deploy(impatient, a, nil, definition.Definition{Inference: &section}, "")
+		found, err := s.Deploy(impatient, a, nil, definition.Definition{Objectives: []definition.Objective{{}}, Inference: &section}, "")
 		if err != nil || !strings.Contains(found[0].Method, "4 measurements") {
 			t.Errorf("%d answers, %v", len(found), err)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/inference_emu"
@@ -35,10 +37,10 @@ type order struct {
 }
 
 // settled is a question that no measurement answers better; again: whether those that the
-// recommended deployment stands on still hold.
+// recommended deployment stands on still hold. Providers are those of the board.
 type settled struct {
-	key, device, section string
-	again                bool
+	key, device, section, providers string
+	again                           bool
 }
 
 // orderFor is the next thing to measure on such a device; nil if there is nothing. Where
@@ -112,7 +114,7 @@ func (s *Service) firstOf(ctx context.Context, ask emu.BoardAsk, wants []Wanted,
 			keys = want.Recommended
 		}
 		for _, key := range keys {
-			asked := settled{key, ask.Device, string(section), again}
+			asked := settled{key, ask.Device, string(section), strings.Join(ask.Site.Providers, " "), again}
 			if !s.take(ask.Board, asked) {
 				continue
 			}
@@ -177,6 +179,9 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, a
 	if err != nil || a.Skeleton == nil {
 		return nil, err
 	}
+	s.mutex.Lock()
+	target.Providers = slices.DeleteFunc(strings.Fields(asked.providers), func(name string) bool { return s.failures[claim{asked.key + name, asked.device}] >= mostFailures })
+	s.mutex.Unlock()
 	if err := s.searching.Enter(ctx); err != nil {
 		return nil, problem.New(problem.Unavailable, "the caller gave up: %w", err)
 	}
@@ -195,7 +200,9 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, a
 	}
 	order := &emu.BoardOrder{Key: asked.key, Skeleton: a.Skeleton}
 	for _, cell := range cells[:min(len(cells), orderCells)] {
-		order.Cells = append(order.Cells, emu.Cell{Batch: cell.Batch, Threads: cell.Threads})
+		if cell.Provider == cells[0].Provider {
+			order.Cells = append(order.Cells, emu.Cell{Batch: cell.Batch, Threads: cell.Threads, Provider: cell.Provider})
+		}
 	}
 	return order, nil
 }

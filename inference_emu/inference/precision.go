@@ -62,7 +62,8 @@ func tolerance(def definition.Definition) deployment.Tolerance {
 	return deployment.Tolerance{Loss: def.Inference.MayLose(), Minimize: !aboutInference(one) && one.Direction == definition.Minimize}
 }
 
-// compare is the answer for one device in the best precision, when no other search is made.
+// compare is the answer for one device in the best precision and by the best execution
+// provider, when no other search is made.
 func (s *Service) compare(ctx context.Context, variants []deployment.Variant, target deployment.Target, others []emu.Architecture, def definition.Definition) (deployment.Deployment, error) {
 	if err := s.searching.Enter(ctx); err != nil {
 		return deployment.Deployment{}, problem.New(problem.Unavailable, "the caller gave up: %w", err)

@@ -20,6 +20,8 @@ type Configuration struct {
 	CPUHertz float64 `json:"cpu_hertz,omitempty"`
 	// Precision is how the model's numbers are stored; the search does not change it.
 	Precision string `json:"precision,omitempty"`
+	// Provider is the execution provider, where several are compared; likewise.
+	Provider string `json:"provider,omitempty"`
 }
 
 // Outcome is what a configuration costs.

@@ -43,8 +43,9 @@ type ArchitectureReply struct {
 
 // InferenceCell is one setting to run.
 type InferenceCell struct {
-	Batch   int `json:"batch"`
-	Threads int `json:"threads"`
+	Batch    int    `json:"batch"`
+	Threads  int    `json:"threads"`
+	Provider string `json:"provider,omitempty" doc:"the execution provider; absent: cpu"`
 }
 
 // InferenceReport is what real inferences on the worker took. It may come after the

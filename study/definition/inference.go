@@ -40,6 +40,9 @@ type Inference struct {
 	// AccuracyLoss is which share of its value a model may lose by another precision; nil:
 	// [DefaultAccuracyLoss].
 	AccuracyLoss *float64 `json:"accuracy_loss,omitempty"`
+	// Providers are the execution providers that are compared, the CPU's own first; empty: that
+	// one runs the model.
+	Providers []string `json:"providers,omitempty"`
 }
 
 // DefaultAccuracyLoss is MLPerf Inference's: 99% of the value in fp32 has to stay.
@@ -158,6 +161,9 @@ func (i *Inference) plan() []string {
 	if len(i.Precision) > 0 {
 		text += fmt.Sprintf(", compared in %s with a loss of at most %g%%", strings.Join(i.Precision, ", "), 100*i.MayLose())
 	}
+	if len(i.Providers) > 0 {
+		text += ", by the execution providers " + strings.Join(i.Providers, ", ")
+	}
 	return []string{text + "."}
 }
 
@@ -165,7 +171,7 @@ func (i *Inference) plan() []string {
 // constraints can be read.
 func (i Inference) Settings() (deployment.Settings, error) {
 	settings := deployment.Settings{BatchLow: i.BatchSize.Low, BatchHigh: i.BatchSize.High, Objective: i.Objective.Metric}
-	settings.MemoryBytes, settings.Unpinned = int64(i.MemoryMiB)<<20, i.Unpinned
+	settings.MemoryBytes, settings.Unpinned, settings.Providers = int64(i.MemoryMiB)<<20, i.Unpinned, i.Providers
 	for _, clock := range i.Clocks {
 		settings.ClocksHertz = append(settings.ClocksHertz, clock*1e6)
 	}

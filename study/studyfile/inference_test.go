@@ -178,12 +178,20 @@ func TestPrecisions(t *testing.T) {
 			t.Errorf("%q: %+v, %v", section, def.Inference, err)
 		}
 	}
+	for section, want := range map[string]string{
+		"": "", ", providers: cpu": "", ", providers: openvino": "cpu openvino", ", providers: [openvino, cpu]": "cpu openvino", ", providers: auto": "cpu openvino",
+	} {
+		if def, err := parse(section); err != nil || strings.Join(def.Inference.Providers, " ") != want {
+			t.Errorf("%q: %+v, %v", section, def.Inference, err)
+		}
+	}
 	if def, err := parse(", precision: [int8], accuracy_loss: 0"); err != nil || def.Inference.MayLose() != 0 {
 		t.Errorf("%+v, %v", def.Inference, err)
 	}
 	for section, want := range map[string]string{
 		", precision: [int4]": "inference.precision[0]: must be one of fp32, fp16, int8, int8-dynamic; did you mean int8? (got int4)", ", precision: [int8, int8]": "inference.precision[1]: comes twice",
 		", precision: {a: b}": "inference.precision", ", precision: [int8], accuracy_loss: 2": "inference.accuracy_loss: must be a number between 0 and 1",
+		", providers: [cuda]": "inference.providers[0]: must be one of cpu, openvino", ", providers: [cpu, auto]": "inference.providers[1]: must be one of cpu, openvino",
 		", accuracy_loss: 0.1": "inference.accuracy_loss: needs precision: [fp32, int8]",
 	} {
 		if _, err := parse(section); err == nil || !strings.Contains(unplaced(err), want) {

@@ -17,7 +17,7 @@ const deployedFile = `
 name: deployed
 objective: {metric: loss, direction: minimize}
 space: {rate: {type: float, low: 0, high: 1}}
-inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 8}, objective: {metric: throughput, constraint: "latency_ms <= 0.0001"}}
+inference: {devices: [raspberry-pi-4, this-machine], providers: auto, batch_size: {low: 1, high: 8}, objective: {metric: throughput, constraint: "latency_ms <= 0.0001"}}
 budget: {epochs: 3}
 search: {method: random, seed: 5}
 stop: {trials: 3}
@@ -72,6 +72,8 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	p.seeText("#deploy-table", "estimate")
 	p.seeText("#deploy-table", "misses the constraints")
 	p.seeText("#deploy-note", "raspberry-pi-4: nothing keeps to the constraints")
+	p.seeText("#deploy-note", "raspberry-pi-4: openvino, not recommended: no machine of the device says")
+	p.seeText("#deploy-table", ", cpu, ")
 	p.seeText("#deploy-programs pre", "# raspberry-pi-4: a batch of")
 	p.click(`#deploy-programs [data-device="this-machine"]`)
 	p.seeText("#deploy-programs pre", "# this-machine: a batch of")
@@ -102,7 +104,7 @@ func tryDeploy(t *testing.T, s *stage, browser context.Context) {
 	h.report(lease, 3, 0.3)
 	p.visit("/studies/deployed")
 	p.see(devices, []string{"raspberry-pi-4", "this-machine"})
-	p.seeText("#setup", "raspberry-pi-4, this-machine; samples_per_second, latency_ms <= 0.0001")
+	p.seeText("#setup", "raspberry-pi-4, this-machine; cpu, openvino; samples_per_second, latency_ms <= 0.0001")
 	p.seeText(`#deploy-table [data-device="this-machine"]`, "It drifted: it took 15 µs until")
 	tryEstimatedObjective(s, p)
 	large := h.lease("deployed") // a page of a trial that does not exist yet stays empty
@@ -124,7 +126,7 @@ func tryLoad(s *stage, p *tab) {
 	}
 	own := "\n    - " + strings.ReplaceAll(strings.TrimSpace(string(content)), "\n", "\n      ")
 	s.create(strings.NewReplacer("name: deployed", "name: loaded", "epochs: 3", "epochs: 1",
-		`inference: {devices: [raspberry-pi-4, this-machine], batch_size: {low: 1, high: 8}, objective: {metric: throughput, constraint: "latency_ms <= 0.0001"}}`,
+		`inference: {devices: [raspberry-pi-4, this-machine], providers: auto, batch_size: {low: 1, high: 8}, objective: {metric: throughput, constraint: "latency_ms <= 0.0001"}}`,
 		"inference:\n  objective: energy\n  scenario: {server: {rate: 20000/s, p99_ms: 40}}\n  devices:"+own+"\n    - raspberry-pi-4\n").Replace(deployedFile))
 	h := s.hand()
 	lease := h.lease("loaded")

@@ -50,9 +50,9 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 		t.Fatal(err)
 	}
 	p := s.enter(browser, "/workers")
-	p.seeText("#boards-note", "Boards that measure models: cam (board/camera-2) waits for models, 0 measured since the server started.")
+	p.seeText("#boards-note", "Boards that measure models: cam (board/camera-2, cpu) waits for models, 0 measured since the server started.")
 	p.get(`(Date.now = () => 4e12, 0)`)
-	p.seeText("#boards-note", "cam (board/camera-2) has not asked since ")
+	p.seeText("#boards-note", "cam (board/camera-2, cpu) has not asked since ")
 	column := func(at string) string {
 		return `[...document.querySelectorAll("#workers tbody tr")].map(row => row.cells[0].firstChild.textContent + ": " + row.cells[` + at + `].innerText.split("\n").join(", "))`
 	}

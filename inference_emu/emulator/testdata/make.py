@@ -29,7 +29,6 @@ cnn = nn.Sequential(
 words = nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 4))
 
 for name, model, example, inside, axes in [
-    ("identity", Identity(), torch.zeros(1, 1), "number", batch),
     ("cnn", cnn, torch.zeros(1, 1, 28, 28), "image", batch),
     ("words", words, torch.zeros(1, 5, dtype=torch.int64), "tokens", {0: "batch", 1: "length"}),
     ("fixed", nn.Linear(4, 2), torch.zeros(1, 4), "row", {}),

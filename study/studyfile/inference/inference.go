@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/tuning"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -30,7 +31,7 @@ func Read(s tree.Section) *definition.Inference {
 		return nil
 	}
 	result := &definition.Inference{BatchSize: definition.BatchRange{Low: 1, High: 1}, Objective: definition.InferenceObjective{Metric: tuning.Latency}}
-	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "budget_minutes", "clocks", "objective", "scenario", "precision", "accuracy_loss")
+	known, ok := s.Open(at, n, "devices", "batch_size", "cores", "memory_mib", "budget_minutes", "clocks", "objective", "scenario", "precision", "accuracy_loss", "providers")
 	if !ok {
 		return result
 	}
@@ -48,6 +49,11 @@ func Read(s tree.Section) *definition.Inference {
 		readObjective(s.Decoder, at, objective, &result.Objective)
 	}
 	readPrecision(known, result)
+	if n, _ := known.Get("providers"); n != nil && n.Raw == "auto" {
+		result.Providers = emu.Providers()
+	} else {
+		result.Providers = readNames(known, "providers", emu.Providers())
+	}
 	return result
 }
 

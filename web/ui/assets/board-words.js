@@ -5,5 +5,6 @@ import { count, moment } from "./format.js";
 export function boardWords(one) {
   const silent = Date.now() - Date.parse(one.seen) > 60_000; // a question is open for 20 s
   const doing = silent && !one.measuring ? `has not asked since ${moment(one.seen)}` : one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
-  return `${one.name} (${one.device}) ${doing}, ${count(one.measured)} measured since the server started`;
+  const providers = ["cpu", ...(one.site.providers ?? [])].join(", ");
+  return `${one.name} (${one.device}, ${providers}) ${doing}, ${count(one.measured)} measured since the server started`;
 }

@@ -39,8 +39,8 @@ export const runs = (deployment) => deployment !== undefined && deployment.sampl
 export const energyTag = ({ method, energy_method: energy }) => (!estimated(method) && energy.startsWith("estimate") ? make("span", { class: "tag", title: energy }, "estimate") : null);
 
 /** A deployment's configuration in words. */
-export function runWith({ batch_size: batch, cores, cpu_hertz: clock, precision }) {
-  return [`batch ${batch}`, precision, cores ? `${count(cores)} ${cores === 1 ? "core" : "cores"}` : null, clock ? `${measured(clock / 1e9)} GHz` : null].filter(Boolean).join(", ");
+export function runWith({ batch_size: batch, cores, cpu_hertz: clock, precision, provider }) {
+  return [`batch ${batch}`, precision, provider, cores ? `${count(cores)} ${cores === 1 ? "core" : "cores"}` : null, clock ? `${measured(clock / 1e9)} GHz` : null].filter(Boolean).join(", ");
 }
 
 /** How samples are put together under the study's load, and what that comes to; nothing where there is none. */
@@ -54,10 +54,10 @@ export function loadLines({ batching: load }) {
   return [under(policy), under(comes)];
 }
 
-/** What a precision is worth and takes, and why it is recommended, or not. */
-function inPrecision({ precision, value, samples, measured: took, chosen, why }) {
-  const takes = took ? ` and takes ${latency(took.latency_seconds.value)} (${between(took.latency_seconds, latency)})` : "";
-  return `${precision} is worth ${measured(value)} on ${count(samples)} samples${takes}, ${chosen ? "recommended" : "not recommended"}: ${why}`;
+/** What a precision with an execution provider is worth and takes, and why it is recommended, or not. */
+function compared({ precision, provider, value, samples, measured: took, chosen, why }) {
+  const says = [samples ? `is worth ${measured(value)} on ${count(samples)} samples` : null, took ? `takes ${latency(took.latency_seconds.value)} (${between(took.latency_seconds, latency)})` : null];
+  return `${[precision, provider].filter(Boolean).join(" with ")} ${says.filter(Boolean).join(" and ")}, ${chosen ? "recommended" : "not recommended"}: ${why}`.replace(" ,", ",");
 }
 
 /** The card of deployments; it is hidden where there are none. */
@@ -71,12 +71,12 @@ export class DeployCard {
     if (found.length === 0) return;
     byId("deploy-table").tBodies[0].replaceChildren(...found.map((one) => this.#row(one)));
     const remarks = found.flatMap((one) => [
-      ...(one.precisions ?? []).map((each) => `${one.device}: ${inPrecision(each)}.`),
+      ...(one.precisions ?? []).map((each) => `${one.device}: ${compared(each)}.`),
       ...(one.unmet ?? []).map((why) => (runs(one) ? `${one.device}: nothing keeps to the constraints: ${why}.` : `${one.device}: ${why}.`)),
       ...(one.doubtful ?? []).map((why) => `${one.device}: ${why} holds for the estimate, but not at the bad end of its band.`),
     ]);
     const stands = [...new Set(found.filter((one) => runs(one) && estimated(one.method)).map((one) => `${found.filter(({ method }) => method === one.method).map(({ device }) => device).join(", ")}: an ${one.method}.`))];
-    const turns = found.some((one) => one.device === "this-machine" && one.precisions) ? ["this-machine: precisions are measured in turns: their bands are from the fastest of five rounds to the slowest."] : [];
+    const turns = found.some((one) => one.device === "this-machine" && one.configuration.precision) ? ["this-machine: precisions are measured in turns: their bands are from the fastest of five rounds to the slowest."] : [];
     const lines = [...remarks, ...turns, ...stands, "Bands of estimates hold with a probability of 90 %; those of what was measured are the 95 % interval of the median."];
     byId("deploy-note").replaceChildren(...lines.flatMap((line) => [line, make("br")]));
     this.#programs(found.filter(runs), of);

@@ -178,11 +178,11 @@ export function drawSetup(study) {
   ]);
 }
 
-// Where models will run, under which load, in which precisions, and what is best there.
-function inferenceOf({ devices, scenario, precision, objective }) {
+// Where models will run, under which load, in which precisions, with which providers, and what is best there.
+function inferenceOf({ devices, scenario, precision, providers, objective }) {
   const { server, "multi-stream": requests } = scenario ?? {};
   const load = server ? `${measured(server.rate)} requests/s with a p99 of at most ${measured(server.p99_ms)} ms` : requests && `requests of ${count(requests.streams)} samples`;
-  return [devices.map((one) => one.name ?? one).join(", "), load, precision?.join(", "), [objective.metric, ...(objective.constraints ?? [])].join(", ")].filter(Boolean).join("; ");
+  return [devices.map((one) => one.name ?? one).join(", "), load, precision?.join(", "), providers?.join(", "), [objective.metric, ...(objective.constraints ?? [])].join(", ")].filter(Boolean).join("; ");
 }
 
 function resource(value) {

@@ -129,7 +129,7 @@ func together(rounds [][]emu.Run) (list []emu.Run) {
 		var same []emu.Run
 		for _, round := range rounds {
 			for _, run := range round {
-				if run.Batch == first.Batch && run.Threads == first.Threads {
+				if run.Batch == first.Batch && run.Threads == first.Threads && run.Provider == first.Provider {
 					same = append(same, run)
 				}
 			}

@@ -98,6 +98,10 @@ func (f *agentFlags) run(command *cobra.Command) error {
 	defer done()
 	site := SiteOf(own)
 	site.Software = software(library)
+	var lacking []string
+	if site.Providers, lacking = emulator.Providers(ctx, library); len(lacking) > 0 {
+		logger.Info("execution providers that this board cannot use", "reasons", lacking)
+	}
 	agent := board.Agent{
 		Meter:  meter,
 		Server: client, Board: f.name, Device: name, Site: site, Library: library, MemoryBytes: int64(f.memory),
@@ -174,7 +178,7 @@ func boardsCommand() *cobra.Command {
 }
 
 func printBoards(out io.Writer, answer emu.Boards) error {
-	heading := []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "SEEN", "MEASURED", "NOW"}
+	heading := []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "PROVIDERS", "SEEN", "MEASURED", "NOW"}
 	return term.Rows(out, answer.Boards, "No board asked in the last day, or since the server started: run \"tandem edge agent\" on one.", heading, func(one emu.Board) []string {
 		doing := "waits"
 		switch {
@@ -185,7 +189,7 @@ func printBoards(out io.Writer, answer emu.Boards) error {
 		case one.Failure != "":
 			doing = "failed: " + format.Plain(one.Failure)
 		}
-		return []string{format.Plain(one.Name), one.Device, format.Plain(one.Site.Processor), fmt.Sprint(one.Site.Cores),
+		return []string{format.Plain(one.Name), one.Device, format.Plain(one.Site.Processor), fmt.Sprint(one.Site.Cores), format.Plain(strings.Join(append([]string{emu.CPU}, one.Site.Providers...), ", ")),
 			show.Span(time.Since(one.Seen).Seconds()) + " ago", fmt.Sprint(one.Measured), doing}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -24,6 +25,7 @@ import (
 // edgeRunFlags are the flags of "tandem edge run".
 type edgeRunFlags struct {
 	batches, threads []int
+	providers        []string
 	cores            int
 	memory           byteSize
 	modelSize        byteSize
@@ -50,6 +52,7 @@ Inputs are made up from what the model declares.`,
   tandem edge run model.onnx --batch 1,8,32 --threads 1,2 --memory 512MiB
   tandem edge run text.onnx --dimension sequence=128 --int-range 30000
   tandem edge run model.onnx --meter command:./plug
+  tandem edge run model.onnx --provider all
   tandem edge run model.onnx --batch 1,2,4,8,16 --json > curve.json`,
 		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -59,6 +62,7 @@ Inputs are made up from what the model declares.`,
 	set := command.Flags()
 	set.IntSliceVar(&flags.batches, "batch", []int{1}, fmt.Sprintf("batch sizes to measure, 1 to %d", emulator.MaxBatch))
 	set.IntSliceVar(&flags.threads, "threads", []int{1}, "numbers of threads to measure")
+	set.StringSliceVar(&flags.providers, "provider", []string{emu.CPU}, "execution providers to measure with: "+strings.Join(emu.Providers(), ", ")+", or all that can be used here")
 	set.IntVar(&flags.cores, "cores", 0, "logical cores the threads share (0: one for each thread)")
 	set.Var(&flags.memory, "memory", "memory the model may take beyond the loaded library")
 	set.Var(&flags.modelSize, "model-size", "how large the file may be")
@@ -97,9 +101,10 @@ type edgeRun struct {
 	Model string `json:"model"`
 	emulator.Result
 	// Curve is the time and energy of a run by batch size, with the number of
-	// threads that had the highest throughput.
-	Curve        []curvePoint `json:"curve"`
-	CurveThreads int          `json:"curve_threads"`
+	// threads and the provider that had the highest throughput.
+	Curve         []curvePoint `json:"curve"`
+	CurveThreads  int          `json:"curve_threads"`
+	CurveProvider string       `json:"curve_provider,omitempty"`
 }
 
 // curvePoint is of a whole batch: seconds are the mean of the runs, as waiting needs it, joules as [emulator.Measurement] has them.
@@ -122,6 +127,13 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	}
 	job.Model, job.Inputs.Dimensions = file, f.dimensions
 	job.Limits.MemoryBytes, job.Limits.ModelBytes = int64(f.memory), int64(f.modelSize)
+	if slices.Contains(f.providers, "all") {
+		usable, lacking := emulator.Providers(command.Context(), job.Library)
+		f.providers = append([]string{emu.CPU}, usable...)
+		for _, one := range lacking {
+			fmt.Fprintln(command.ErrOrStderr(), format.Plain("not measured with "+one))
+		}
+	}
 	job.Cells = f.cells()
 	meter, ended, err := OpenMeter(f.meter)
 	if err != nil {
@@ -132,14 +144,14 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	done := 0
 	job.Progress = func(m emulator.Measurement) {
 		done++
-		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s: %s a run\n", done, len(job.Cells), m.Batch, format.Count(m.Threads, "thread"), show.Span(m.Latency.P50))
+		fmt.Fprintf(command.ErrOrStderr(), "%d/%d  batch %d, %s, %s: %s a run\n", done, len(job.Cells), m.Batch, format.Count(m.Threads, "thread"), cmp.Or(m.Provider, emu.CPU), show.Span(m.Latency.P50))
 	}
 	result, failed := emulator.Run(command.Context(), job)
 	if failed != nil && len(result.Cells) == 0 {
 		return whyNot(path, f.dimensions, failed)
 	}
 	answer := edgeRun{Model: path, Result: result}
-	answer.Curve, answer.CurveThreads = curveOf(result.Cells)
+	answer.Curve, answer.CurveThreads, answer.CurveProvider = curveOf(result.Cells)
 	if err := f.print(command.OutOrStdout(), answer); err != nil {
 		return err
 	}
@@ -163,30 +175,34 @@ func (f *edgeRunFlags) print(out io.Writer, answer edgeRun) error {
 	return term.PrintAnswer(out, f.json, answer, printEdgeRun)
 }
 
-// cells are all pairs of a batch size and a number of threads, each once.
-func (f *edgeRunFlags) cells() []emulator.Cell {
-	var cells []emulator.Cell
-	for _, threads := range f.threads {
-		for _, batch := range f.batches {
-			cell := emulator.Cell{Batch: batch, Threads: threads, Cores: f.cores}
-			if !slices.Contains(cells, cell) {
-				cells = append(cells, cell)
+// cells are all combinations of a provider, a number of threads and a batch size, each once.
+func (f *edgeRunFlags) cells() (cells []emulator.Cell) {
+	for _, provider := range f.providers {
+		if provider == emu.CPU {
+			provider = ""
+		}
+		for _, threads := range f.threads {
+			for _, batch := range f.batches {
+				cell := emulator.Cell{Batch: batch, Threads: threads, Cores: f.cores, Provider: provider}
+				if !slices.Contains(cells, cell) {
+					cells = append(cells, cell)
+				}
 			}
 		}
 	}
 	return cells
 }
 
-// curveOf is the curve of the number of threads with the highest throughput.
-func curveOf(cells []emulator.Measurement) (curve []curvePoint, threads int) {
+// curveOf is the curve of the number of threads and the provider with the highest throughput.
+func curveOf(cells []emulator.Measurement) (curve []curvePoint, threads int, provider string) {
 	best := slices.MaxFunc(cells, func(a, b emulator.Measurement) int { return cmp.Compare(a.SamplesPerSecond, b.SamplesPerSecond) })
 	for _, m := range cells {
-		if m.Threads == best.Threads {
+		if m.Threads == best.Threads && m.Provider == best.Provider {
 			curve = append(curve, curvePoint{m.Batch, m.Latency.Mean, m.JoulesPerSample * float64(m.Batch), m.Latency.Deviation})
 		}
 	}
 	slices.SortFunc(curve, func(a, b curvePoint) int { return cmp.Compare(a.Batch, b.Batch) })
-	return curve, best.Threads
+	return curve, best.Threads, best.Provider
 }
 
 // byteSize is a flag such as 512MiB.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/internal/format"
 )
@@ -18,13 +19,13 @@ func printEdgeRun(out io.Writer, answer edgeRun) error {
 	for _, m := range answer.Cells {
 		l := m.Latency
 		rows = append(rows, []string{
-			strconv.Itoa(m.Batch), strconv.Itoa(m.Threads), strconv.Itoa(len(m.CoreNumbers)),
+			cmp.Or(m.Provider, emu.CPU), strconv.Itoa(m.Batch), strconv.Itoa(m.Threads), strconv.Itoa(len(m.CoreNumbers)),
 			show.Span(l.P50), show.Span(l.P90), show.Span(l.P99),
 			fmt.Sprintf("%s to %s", show.Span(l.MedianLow), show.Span(l.MedianHigh)), strconv.Itoa(m.Runs),
 			fmt.Sprintf("%.5g", m.SamplesPerSecond), shownJoules(m), fmt.Sprintf("%.1f MiB", float64(m.PeakBeyondLibraryBytes)/(1<<20)),
 		})
 	}
-	heading := []string{"BATCH", "THREADS", "CORES", "P50", "P90", "P99", "P50 95%", "RUNS", "SAMPLES/S", "J/SAMPLE", "MEMORY"}
+	heading := []string{"PROVIDER", "BATCH", "THREADS", "CORES", "P50", "P90", "P99", "P50 95%", "RUNS", "SAMPLES/S", "J/SAMPLE", "MEMORY"}
 	if err := term.Table(out, heading, rows); err != nil {
 		return err
 	}

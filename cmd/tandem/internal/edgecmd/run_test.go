@@ -82,10 +82,10 @@ func TestEdgeRunAsJSON(t *testing.T) {
 func TestEdgeRunAsTable(t *testing.T) {
 	withONNXRuntime(t)
 	var stdout, stderr bytes.Buffer
-	if code := execute(t, []string{"edge", "run", smallModel, "--seconds", "0.05"}, &stdout, &stderr); code != term.ExitOK {
+	if code := execute(t, []string{"edge", "run", smallModel, "--seconds", "0.05", "--provider", "all"}, &stdout, &stderr); code != term.ExitOK || !strings.Contains(stderr.String(), "not measured with openvino: ") {
 		t.Fatalf("ended with %d: %s", code, &stderr)
 	}
-	for _, wanted := range []string{"P99", "J/SAMPLE", "ONNX Runtime 1.", "float32[1 1 28 28]", "Held by: limits, no new privileges, memory"} {
+	for _, wanted := range []string{"cpu", "P99", "J/SAMPLE", "ONNX Runtime 1.", "float32[1 1 28 28]", "Held by: limits, no new privileges, memory"} {
 		if !strings.Contains(stdout.String(), wanted) {
 			t.Errorf("no %q in %s", wanted, &stdout)
 		}
@@ -107,6 +107,7 @@ func TestEdgeRunOfABrokenModel(t *testing.T) {
 		"no size":        {[]string{path, "--memory", "much"}, "512MiB"},
 		"a folder":       {[]string{filepath.Dir(path)}, "is not a file"},
 		"no such batch":  {[]string{path, "--batch", "0"}, "batch"},
+		"no provider":    {[]string{path, "--provider", "openvino"}, "the Python package onnxruntime-openvino has both"},
 		"bad dimension":  {[]string{path, "--dimension", "length=-1"}, "inputs.dimensions.length"},
 		"larger than ok": {[]string{path, "--model-size", "8B"}, "at most 8 are allowed"},
 	} {

@@ -54,7 +54,7 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 		}
 	}
 	if slices.ContainsFunc(devices, func(one deployment.Deployment) bool {
-		return one.Device == device.ThisMachine && len(one.Precisions) > 0
+		return one.Device == device.ThisMachine && one.Configuration.Precision != ""
 	}) {
 		fmt.Fprintln(out, "On this-machine, precisions are measured in turns: their bands are from the fastest of five rounds to the slowest.")
 	}
@@ -88,6 +88,9 @@ func RunWith(c tuning.Configuration) string {
 	parts := []string{"batch " + strconv.Itoa(c.BatchSize)}
 	if c.Precision != "" {
 		parts = append(parts, format.Plain(c.Precision))
+	}
+	if c.Provider != "" {
+		parts = append(parts, format.Plain(c.Provider))
 	}
 	if c.Cores > 0 {
 		parts = append(parts, format.Count(c.Cores, "core"))

@@ -96,7 +96,8 @@ func readme(of trialName, detail protocol.TrialDetail, chosen deployment.Deploym
 	if !model {
 		fmt.Fprint(&text, "The script logged no trained model: export one to `model.onnx`.\n\n")
 	}
-	fmt.Fprint(&text, "    pip install onnxruntime numpy\n    python3 infer.py model.onnx      # what a batch takes here\n\n`from infer import infer` runs the model on arrays of samples, batch by batch.\n")
+	fmt.Fprintf(&text, "    pip install %s numpy\n", chosen.Package())
+	fmt.Fprint(&text, "    python3 infer.py model.onnx      # what a batch takes here\n\n`from infer import infer` runs the model on arrays of samples, batch by batch.\n")
 	if load := chosen.Batching; load != nil && load.RatePerSecond > 0 {
 		fmt.Fprint(&text, "\n    python3 infer.py model.onnx --load 10      # the load, and its 99th percentile here\n    python3 infer.py model.onnx --serve 8000   # answers POSTs of a sample on 127.0.0.1\n\n`from infer import submit` puts samples together within a program.\n")
 	}

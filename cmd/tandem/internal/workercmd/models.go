@@ -43,7 +43,7 @@ func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.Infere
 	}
 	job := emulator.Job{Model: file, Library: library, WattsPerCore: m.wattsPerCore, Precision: emulator.Precision{Seconds: runSeconds * share}}
 	for _, cell := range cells {
-		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads})
+		job.Cells = append(job.Cells, emulator.Cell{Batch: cell.Batch, Threads: cell.Threads, Provider: cell.Provider})
 	}
 	result, err := emulator.Run(ctx, job)
 	var runs []emu.Run
@@ -61,6 +61,9 @@ func (m *models) Site() *emu.Site {
 			return // objectives about this machine then say what is missing
 		}
 		site := edgecmd.SiteOf(own)
+		if library, err := emulator.Find(context.Background(), m.library); err == nil {
+			site.Providers, _ = emulator.Providers(context.Background(), library)
+		}
 		m.site = &site
 	})
 	return m.site
