@@ -21,6 +21,7 @@ func ExampleStudy_Optimize() {
 		Name:       "parabola",
 		Objectives: tandem.Minimize("loss"),
 		Space:      []tandem.Parameter{tandem.Float("x", -10, 10)},
+		Search:     map[string]any{"seed": 7}, // it decides alike each time
 	})
 	if err != nil {
 		log.Fatal(err)
