@@ -1,7 +1,7 @@
 """Tune a support vector machine in this process, the way Optuna's users know it.
 
-Needs scikit-learn and a server: start `tandem serve`, set TANDEM_TOKEN to the
-token it printed, and run this. Started twice, the two share the study's trials.
+Needs scikit-learn, and a server: TANDEM_SERVER=local starts one. Started twice,
+the two share the study's trials.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from urllib.parse import quote, urlsplit
 
 from .errors import ConflictError, from_problem
+from .local import is_local, session
 from .transport import Body, Request, Transport
 from .version import VERSION
 from .warm import WarmStart, objectives_of, observations, read
@@ -30,11 +31,16 @@ class Client:
     """The studies of one server.
 
     ``url`` is TANDEM_SERVER or http://127.0.0.1:7171 when not given, ``token``
-    is TANDEM_TOKEN. ``ca`` (or TANDEM_CA) is a PEM file with the authority that
-    signed the server's certificate, such as the ``authority.pem`` of a server
-    that was started with ``--tls``: nobody else is trusted then. For
-    ``patience`` seconds a call is tried again when the server cannot be reached
-    or asks to come back later.
+    is TANDEM_TOKEN. The url ``local``, or ``local:FOLDER`` for another data
+    folder than that of ``tandem serve``, needs neither a server nor a token:
+    the client starts one on this machine, or uses the one that has the folder.
+    A server that was started so ends with the last process that uses it.
+
+    ``ca`` (or TANDEM_CA) is a PEM file with the authority that signed the
+    server's certificate, such as the ``authority.pem`` of a server that was
+    started with ``--tls``: nobody else is trusted then. For ``patience`` seconds
+    a call is tried again when the server cannot be reached or asks to come back
+    later.
     """
 
     def __init__(
@@ -45,9 +51,16 @@ class Client:
         ca: Union[str, os.PathLike[str], None] = None,
         patience: float = 60.0,
     ) -> None:
-        self.url = (url or os.environ.get("TANDEM_SERVER") or DEFAULT_URL).rstrip("/")
+        named = url or os.environ.get("TANDEM_SERVER")
+        self.url = (named or DEFAULT_URL).rstrip("/")
+        if is_local(self.url):
+            if token:
+                raise ValueError(f"token: a server named {self.url!r} gives this process one: leave the token out")
+            here = session(self.url)
+            self.url, token, ca = here.url, here.token, here.ca
         token = token or os.environ.get("TANDEM_TOKEN", "")
-        self.transport = _transport(self.url, token, ca or os.environ.get("TANDEM_CA"), patience)
+        place = self.url if named else f"{self.url} (or name a server: TANDEM_SERVER=local starts one)"
+        self.transport = _transport(self.url, place, token, ca or os.environ.get("TANDEM_CA"), patience)
 
     def __repr__(self) -> str:
         return f"<tandem.Client {self.url}>"
@@ -141,18 +154,18 @@ class Client:
         return Study(self, view)
 
 
-def _transport(url: str, token: str, ca: Union[str, os.PathLike[str], None], patience: float) -> Transport:
+def _transport(url: str, place: str, token: str, ca: Union[str, os.PathLike[str], None], patience: float) -> Transport:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
-        raise ValueError(f"the server's address is http://HOST:PORT or https://HOST:PORT, not {url!r}")
+        raise ValueError(f"the server's address is http://HOST:PORT, https://HOST:PORT or local, not {url!r}")
     host, port = parts.hostname, parts.port
     headers = {"Accept": "application/json", "User-Agent": f"tandem-python/{VERSION}"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     if parts.scheme == "https":
         context = _trusting(ca)
-        return Transport(url, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience)
-    return Transport(url, lambda: http.client.HTTPConnection(host, port), headers, patience)
+        return Transport(place, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience)
+    return Transport(place, lambda: http.client.HTTPConnection(host, port), headers, patience)
 
 
 def _trusting(ca: Union[str, os.PathLike[str], None]) -> ssl.SSLContext:

@@ -27,6 +27,9 @@ const (
 	localFolder = "local"
 	localSocket = "server.sock"
 	localTokens = "/api/v1/tokens"
+	// localSessions answers with the server's address and an admin token, which is
+	// valid until who asked hangs up.
+	localSessions = "/api/v1/sessions"
 	// localTime bounds a request, and maxLocal its body.
 	localTime = 10 * time.Second
 	maxLocal  = 64 << 10
@@ -41,6 +44,8 @@ type localServer struct {
 	http   *http.Server
 	folder *os.File
 	ended  chan struct{}
+	// cancel ends the requests that are open, such as sessions.
+	cancel context.CancelFunc
 }
 
 // openLocal answers in the data folder. What a server left there that was killed
@@ -54,8 +59,10 @@ func openLocal(data string, handler http.Handler) (*localServer, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	l := &localServer{folder: folder, ended: make(chan struct{}), http: &http.Server{
+	open, cancel := context.WithCancel(context.Background())
+	l := &localServer{folder: folder, ended: make(chan struct{}), cancel: cancel, http: &http.Server{
 		Handler: handler, ReadTimeout: localTime, WriteTimeout: 2 * localTime, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return open },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, peerKey{}, c) },
 	}}
 	go func() {
@@ -67,6 +74,7 @@ func openLocal(data string, handler http.Handler) (*localServer, error) {
 
 // close ends it, and removes the socket.
 func (l *localServer) close(ctx context.Context) error {
+	l.cancel()
 	err := l.http.Shutdown(ctx)
 	if err != nil {
 		err = l.http.Close()
@@ -190,37 +198,46 @@ func (s *server) answerLocally() {
 	}
 }
 
-// localHandler makes tokens, and nothing else.
+// localHandler makes tokens and sessions, and nothing else.
 func (s *server) localHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, known := r.Context().Value(peerKey{}).(peer)
-		if !known || r.Method != http.MethodPost || r.URL.Path != localTokens {
-			refuseLocal(w, problem.New(problem.NotFound, "only tokens are made here"))
-			return
+		err := error(problem.New(problem.NotFound, "only tokens and sessions are made here"))
+		if from, known := r.Context().Value(peerKey{}).(peer); known && r.Method == http.MethodPost {
+			by := maker{who: fmt.Sprintf("user %d on the server's machine", from.process.Uid), from: fmt.Sprintf("process %d", from.process.Pid)}
+			switch r.URL.Path {
+			case localTokens:
+				err = s.tokenBeside(w, r, by)
+			case localSessions:
+				err = s.session(w, r, by)
+			}
 		}
-		var ask protocol.TokenRequest
-		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLocal))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&ask); err != nil {
-			refuseLocal(w, problem.New(problem.Invalid, "this is no request for a token: %w", err))
-			return
-		}
-		request, err := requestOf(ask)
 		if err != nil {
 			refuseLocal(w, err)
-			return
 		}
-		secret, token, err := issueLogged(r.Context(), s.store, s.audit, request,
-			maker{who: fmt.Sprintf("user %d on the server's machine", from.process.Uid), from: fmt.Sprintf("process %d", from.process.Pid)})
-		if err != nil {
-			s.process.options.Logger.Error("make a token", "error", err)
-			refuseLocal(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(issuedOf(secret, token)) // who hung up has no token
 	})
+}
+
+// tokenBeside makes a token. An error was not answered yet.
+func (s *server) tokenBeside(w http.ResponseWriter, r *http.Request, by maker) error {
+	var ask protocol.TokenRequest
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLocal))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&ask); err != nil {
+		return problem.New(problem.Invalid, "this is no request for a token: %w", err)
+	}
+	request, err := requestOf(ask)
+	if err != nil {
+		return err
+	}
+	secret, token, err := issueLogged(r.Context(), s.store, s.audit, request, by)
+	if err != nil {
+		s.process.options.Logger.Error("make a token", "error", err)
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(issuedOf(secret, token)) // who hung up has no token
+	return nil
 }
 
 // refuseLocal answers with a problem document, as the client reads it.

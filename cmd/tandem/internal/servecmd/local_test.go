@@ -1,8 +1,10 @@
 package servecmd
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,6 +142,62 @@ func abandon(t *testing.T, path string) {
 	if err := left.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A session's token is valid as long as its connection is open, and a server that serves
+// sessions alone ends with the last.
+func TestASessionEndsWithItsConnection(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var stderr heard
+	ended := make(chan int, 1)
+	go func() {
+		ended <- term.Execute(t.Context(), root(), []string{"serve", "--while-used", "--data", data, "--listen", "127.0.0.1:0"}, io.Discard, &stderr)
+	}()
+	first, hangUp := session(t, data)
+	second, hangUpSecond := session(t, data)
+	if first.URL != second.URL || first.Token == second.Token {
+		t.Errorf("two sessions: %+v %+v", first, second)
+	}
+	for _, one := range []opening{first, second} {
+		t.Setenv("TANDEM_TOKEN", one.Token)
+		if code, _, wrong := command(t, "token", "list", "--server", one.URL); code != term.ExitOK {
+			t.Errorf("with a session's token: code %d, %s", code, wrong)
+		}
+	}
+	hangUp()
+	t.Setenv("TANDEM_TOKEN", first.Token)
+	for code := term.ExitOK; code == term.ExitOK; time.Sleep(10 * time.Millisecond) {
+		code, _, _ = command(t, "token", "list", "--server", first.URL)
+	}
+	t.Setenv("TANDEM_TOKEN", second.Token)
+	if code, _, wrong := command(t, "token", "list", "--server", second.URL); code != term.ExitOK {
+		t.Errorf("beside a session that is over: code %d, %s", code, wrong)
+	}
+	hangUpSecond()
+	if code := <-ended; code != term.ExitOK {
+		t.Errorf("the server ended with %d: %s", code, stderr.String())
+	}
+	if code, _, wrong := command(t, "serve", "--while-used", "--data", data, "--database", "postgres://one@nowhere/here"); code != term.ExitUsage || !strings.Contains(wrong, "leave out --database") {
+		t.Errorf("with a database: code %d, %s", code, wrong)
+	}
+}
+
+// session opens a session with the server in the data folder, which may be starting.
+func session(t *testing.T, data string) (first opening, hangUp func()) {
+	t.Helper()
+	connection, err := net.Dial("unix", filepath.Join(data, localFolder, localSocket))
+	for ; err != nil && t.Context().Err() == nil; connection, err = net.Dial("unix", filepath.Join(data, localFolder, localSocket)) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", localSessions)
+	answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&first); err != nil {
+		t.Fatal(err)
+	}
+	return first, func() { connection.Close() }
 }
 
 // Without --data, a token and an address, the server of the default folder is asked.

@@ -139,6 +139,7 @@ type Process struct {
 	certificates certificate.Source
 	own          *certificate.Own
 	monitor      *monitoring.Monitor
+	users        users
 }
 
 // Housekeeping intervals.

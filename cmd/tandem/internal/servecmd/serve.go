@@ -19,6 +19,7 @@ import (
 func Command() *cobra.Command {
 	var options Options
 	var log term.Logging
+	var whileUsed bool
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the study server",
@@ -49,9 +50,15 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 				return err
 			}
 			options.database.resolve()
+			if whileUsed && options.database.chosen() {
+				return term.Misuse("--while-used is for a server with a data folder, which alone has sessions: leave out --database")
+			}
 			opened, err := Open(command.Context(), options)
 			if err != nil {
 				return err
+			}
+			if whileUsed {
+				return opened.Serve(opened.users.whileUsed(command.Context()))
 			}
 			token, err := opened.firstToken(command.Context())
 			if err != nil {
@@ -70,6 +77,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 	tlsFlags(command, &options.tls)
 	oidcFlags(command, &options.oidc)
 	command.Flags().StringSliceVar(&options.trustedProxies, "trusted-proxy", nil, "address or network of a proxy whose X-Forwarded-For or Forwarded says who asks, e.g. 127.0.0.1 or 10.0.0.0/24 (repeatable)")
+	command.Flags().BoolVar(&whileUsed, "while-used", false, "end when no program on this machine uses it any more: for TANDEM_SERVER=local (docs/python-client.md)")
 	term.AddLogFlags(command, &log)
 	return command
 }

@@ -232,8 +232,8 @@ const (
 	// runTokenName tells a run's tokens from others: one that was killed cannot
 	// delete them, so the next server on the data folder does.
 	runTokenName = "tandem run"
-	// runTokenLife bounds them if there is none.
-	runTokenLife = 7 * 24 * time.Hour
+	// runTokenLife bounds them if there is none. No run lasts longer.
+	runTokenLife = 366 * 24 * time.Hour
 )
 
 // IssueRunToken makes a token for a run in this process. The server has to own its data.
