@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/beside"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
@@ -139,7 +140,7 @@ type Process struct {
 	certificates certificate.Source
 	own          *certificate.Own
 	monitor      *monitoring.Monitor
-	users        users
+	users        beside.Users
 }
 
 // Housekeeping intervals.

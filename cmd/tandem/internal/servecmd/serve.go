@@ -49,23 +49,7 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 			if options.Logger, err = log.Logger(command.ErrOrStderr()); err != nil {
 				return err
 			}
-			options.database.resolve()
-			if whileUsed && options.database.chosen() {
-				return term.Misuse("--while-used is for a server with a data folder, which alone has sessions: leave out --database")
-			}
-			opened, err := Open(command.Context(), options)
-			if err != nil {
-				return err
-			}
-			if whileUsed {
-				return opened.Serve(opened.users.whileUsed(command.Context()))
-			}
-			token, err := opened.firstToken(command.Context())
-			if err != nil {
-				return err
-			}
-			greet(command.OutOrStdout(), opened, token)
-			return opened.Serve(command.Context())
+			return serve(command, options, whileUsed)
 		},
 	}
 	AddFlags(command, &options)
@@ -80,6 +64,27 @@ authority's file (--ca); --tls-cert and --tls-key bring a certificate.`,
 	command.Flags().BoolVar(&whileUsed, "while-used", false, "end when no program on this machine uses it any more: for TANDEM_SERVER=local (docs/python-client.md)")
 	term.AddLogFlags(command, &log)
 	return command
+}
+
+// serve opens the server and serves until the command ends, or nobody uses it any more.
+func serve(command *cobra.Command, options Options, whileUsed bool) error {
+	options.database.resolve()
+	if whileUsed && options.database.chosen() {
+		return term.Misuse("--while-used is for a server with a data folder, which alone has sessions: leave out --database")
+	}
+	opened, err := Open(command.Context(), options)
+	if err != nil {
+		return err
+	}
+	if whileUsed {
+		return opened.Serve(opened.users.WhileUsed(command.Context()))
+	}
+	token, err := opened.firstToken(command.Context())
+	if err != nil {
+		return err
+	}
+	greet(command.OutOrStdout(), opened, token)
+	return opened.Serve(command.Context())
 }
 
 // AddFlags adds the flags of every command that opens a server.

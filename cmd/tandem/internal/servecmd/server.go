@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/beside"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
@@ -65,7 +66,7 @@ type server struct {
 	forecasts *forecasting.Service
 	hooks     *hooks.Service
 	// local makes tokens for who owns the data; nil: it cannot here.
-	local *localServer
+	local *beside.Server
 }
 
 // open recovers what was running and lets requests in.
@@ -129,7 +130,7 @@ func (s *server) handler() http.Handler {
 func (s *server) close(ctx context.Context) error {
 	var err error
 	if s.local != nil {
-		err = s.local.close(ctx)
+		err = s.local.Close(ctx)
 	}
 	if s.store.Err() == nil {
 		err = errors.Join(err, s.studies.Close(ctx), s.authenticator.Flush(ctx))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/beside"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -115,7 +116,7 @@ func createToken(ctx context.Context, flags *term.Flags, place tokenPlace, ask p
 	case place.database.chosen():
 	case place.data != "":
 		// A server that is at work there makes it; else it is made in the folder itself.
-		if issued, err := createTokenBeside(ctx, place.data, ask); !errors.Is(err, errNoLocal) {
+		if issued, err := createTokenBeside(ctx, place.data, ask); !errors.Is(err, beside.ErrNone) {
 			return issued, err
 		}
 		create = createTokenAt
@@ -125,7 +126,7 @@ func createToken(ctx context.Context, flags *term.Flags, place tokenPlace, ask p
 			return protocol.IssuedToken{}, err
 		}
 		if flags.Server.Token == "" && !flags.Server.Named {
-			if issued, err := createTokenBeside(ctx, defaultData(), ask); !errors.Is(err, errNoLocal) {
+			if issued, err := createTokenBeside(ctx, defaultData(), ask); !errors.Is(err, beside.ErrNone) {
 				return issued, err
 			}
 		}
