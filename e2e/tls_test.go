@@ -48,10 +48,15 @@ func TestStudyOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// With the authority of another server, the field, the file and what to do are said.
+	wrong := filepath.Join(newSite(t, "--tls").data, "tls", "authority.pem")
+	theirs := []string{"TANDEM_SERVER=" + at.server.URL, "TANDEM_TOKEN=" + at.token, "TANDEM_CA=" + wrong}
 	for _, c := range []struct {
 		program, says string
 		environment   []string
 	}{
+		{"tandem.Client(patience=0).studies()", "ca (or TANDEM_CA): nobody in '" + wrong + "' has signed the certificate of " + at.server.URL + ": copy authority.pem", theirs},
+		{"print([s.name for s in tandem.Client(ca='" + filepath.Join(at.data, "tls", "authority.pem") + "').studies()])", "['encrypted']", theirs},
 		{"print([s.name for s in tandem.Client().studies()])", "['encrypted']", at.environment()},
 		{"tandem.Client(patience=0).studies()", "ca=FILE", without},
 		{"tandem.Client(patience=0).studies()", "use https://", plain},

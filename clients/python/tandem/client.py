@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from .errors import ConflictError, from_problem
 from .local import is_local, session
-from .transport import Body, Request, Transport
+from .transport import AUTHORITY, Body, Request, Transport
 from .version import VERSION
 from .warm import WarmStart, objectives_of, observations, read
 
@@ -163,8 +163,10 @@ def _transport(url: str, place: str, token: str, ca: Union[str, os.PathLike[str]
     if token:
         headers["Authorization"] = f"Bearer {token}"
     if parts.scheme == "https":
-        context = _trusting(ca)
-        return Transport(place, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience)
+        context, file = _trusting(ca), os.fspath(ca) if ca else ""
+        return Transport(
+            place, lambda: http.client.HTTPSConnection(host, port, context=context), headers, patience, file
+        )
     return Transport(place, lambda: http.client.HTTPConnection(host, port), headers, patience)
 
 
@@ -174,9 +176,10 @@ def _trusting(ca: Union[str, os.PathLike[str], None]) -> ssl.SSLContext:
         return ssl.create_default_context()
     try:
         return ssl.create_default_context(cafile=os.fspath(ca))
-    except (OSError, ssl.SSLError) as error:
-        advice = "it is a copy of the file authority.pem in the folder tls of the server's data folder"
-        raise ValueError(f"ca (or TANDEM_CA) {os.fspath(ca)!r} cannot be used: {error}; {advice}") from error
+    except OSError as error:
+        unread = f"cannot be read ({error.strerror})"
+        fault = "holds no certificate in PEM" if isinstance(error, ssl.SSLError) else unread
+        raise ValueError(f"ca (or TANDEM_CA): {os.fspath(ca)!r} {fault}: {AUTHORITY} to this machine") from error
 
 
 def _content(definition: Definition) -> Any:

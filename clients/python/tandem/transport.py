@@ -26,6 +26,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _LONGEST_PROBLEM = 1 << 20
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 """How the versions of OpenSSL say that the other side answered in plain text."""
+AUTHORITY = "copy authority.pem from the folder tls of the server's data folder"
+"""Where the file that ca names is from."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,11 @@ class Transport:
         connect: Callable[[], http.client.HTTPConnection],
         headers: Optional[Mapping[str, str]] = None,
         patience: float = 60.0,
+        authority: str = "",
     ) -> None:
+        """authority is the file with whom alone is trusted; empty: whom the machine trusts."""
         self.place = place
+        self._authority = authority
         self.patience = patience
         self._connect = connect
         self._headers = dict(headers or {})
@@ -139,7 +144,7 @@ class Transport:
             return self._result(request, response)
         except ssl.SSLCertVerificationError as error:
             self.close()
-            raise TandemError(f"{request.what}: {_distrust(self.place, error)}") from error
+            raise TandemError(f"{request.what}: {_distrust(self.place, self._authority, error)}") from error
         except ssl.SSLError as error:
             self.close()
             if not any(sign in str(error) for sign in _NO_TLS):
@@ -204,15 +209,17 @@ class Transport:
         raise error
 
 
-def _distrust(place: str, error: ssl.SSLCertVerificationError) -> str:
+def _distrust(place: str, authority: str, error: ssl.SSLCertVerificationError) -> str:
     """What to do about a certificate that was refused."""
     said = error.verify_message
-    if "mismatch" in said.lower() or "not valid for" in said.lower():
+    if "not valid for" in said.lower():
         return f"the certificate of {place} is for another name: use an address that it names ({said})"
     if "expired" in said.lower() or "not yet valid" in said.lower():
         return f"the certificate of {place} is not valid at this time: compare the clocks of both machines ({said})"
-    advice = "copy authority.pem from the folder tls of the server's data folder, and name it with ca=FILE or TANDEM_CA"
-    return f"nobody whom this machine trusts has signed the certificate of {place}: {advice} ({said})"
+    who, advice = "nobody whom this machine trusts", f"{AUTHORITY}, and name it with ca=FILE or TANDEM_CA"
+    if authority:
+        who, advice = f"ca (or TANDEM_CA): nobody in {authority!r}", f"{AUTHORITY} again"
+    return f"{who} has signed the certificate of {place}: {advice} ({said})"
 
 
 class _Passing(Exception):

@@ -19,19 +19,27 @@ def no_authority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TANDEM_CA", raising=False)
 
 
-@pytest.mark.parametrize("content", [None, "", "no certificate"])
-def test_an_authority_that_cannot_be_used(tmp_path: Path, content: str | None) -> None:
-    path = tmp_path / "authority.pem"
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (None, r"cannot be read \(No such file or directory\)"),
+        ("", "holds no certificate in PEM"),
+        ("no certificate", "holds no certificate in PEM"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no certificate in PEM"),
+    ],
+)
+@pytest.mark.parametrize("by", ["ca", "TANDEM_CA"])
+def test_an_authority_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, fault: str, by: str
+) -> None:
+    path = tmp_path / "mine.pem"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ValueError, match=r"authority\.pem in the folder tls"):
-        tandem.Client("https://127.0.0.1:1", TOKEN, ca=path)
-
-
-def test_the_authority_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TANDEM_CA", str(tmp_path / "missing.pem"))
-    with pytest.raises(ValueError, match="TANDEM_CA"):
-        tandem.Client("https://127.0.0.1:1", TOKEN)
+    if by == "TANDEM_CA":
+        monkeypatch.setenv("TANDEM_CA", str(path))
+    said = rf"^ca \(or TANDEM_CA\): '.*mine\.pem' {fault}: copy authority\.pem from the folder tls"
+    with pytest.raises(ValueError, match=said):
+        tandem.Client("https://127.0.0.1:1", TOKEN, ca=path if by == "ca" else None)
     tandem.Client("http://127.0.0.1:1", TOKEN)  # there is nothing to trust
 
 
