@@ -341,7 +341,7 @@ func tryPhone(_ *testing.T, s *stage, browser context.Context) {
 	p.see(`["enqueue", "pause", "stop", "more"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
 	p.see("document.documentElement.scrollWidth - innerWidth", 0)
 	p.click("#more > summary")
-	p.see(`["export-csv", "export-json", "compare-link", "copy", "share", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
+	p.see(`["export-csv", "export-json", "compare-link", "copy", "share", "transfer", "delete"].filter(id => { const at = document.getElementById(id).getBoundingClientRect(); return at.width < 24 || at.height < 24 || at.left < 0 || at.right > innerWidth })`, []string{})
 	p.accessible("the menu of a study", wholeRules)
 	if folder := screenshots(p.t); folder != "" {
 		p.picture(filepath.Join(folder, "study-menu-light-390.png"), chromedp.CaptureScreenshot())

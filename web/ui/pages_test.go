@@ -50,6 +50,7 @@ func TestPages(t *testing.T) {
 		{"a configuration is enqueued, a trial tried again with changes", tryEnqueue},
 		{"studies and trials are tagged, and found by their tags", tryAnnotate},
 		{"a link opens one study for who has it", tryShare},
+		{"a study is given to another user, by whom the server lets do so", tryTransfer},
 		{"every action can be reached on a phone and by keys", tryPhone},
 		{"a viewer is told that it may not", tryViewer},
 		{"a user sees and changes its own studies, an admin all", tryUsers},

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,5 +61,72 @@ func tryUsers(t *testing.T, s *stage, browser context.Context) {
 	admin.quiet()
 	if view, err := s.studies.Study(t.Context(), own.ID); err != nil || view.Status != protocol.StudyStopped {
 		t.Errorf("the study is %s: %v", view.Status, err)
+	}
+}
+
+// tryTransfer gives a study away as an administrator and as its owner; who only looks at it,
+// or edits it, is offered neither that nor a removal.
+func tryTransfer(t *testing.T, s *stage, browser context.Context) {
+	own := s.users("mine")
+	if _, err := s.studies.SetGroup(t.Context(), "ml", protocol.UserGroupRequest{Members: map[string]string{"browser": "editor"}}); err != nil {
+		t.Fatal(err)
+	}
+	small := s.create(smallFile)
+	if _, err := s.studies.Share(t.Context(), "small", protocol.Sharing{Groups: []string{"ml"}}); err != nil {
+		t.Fatal(err)
+	}
+	offered := func(p *tab, study string, want ...string) {
+		t.Helper()
+		p.visit("/studies/" + study)
+		p.see(`document.getElementById("actions").hidden`, false)
+		p.see(`["share", "transfer", "delete"].filter(id => !document.getElementById(id).hidden)`, append([]string{}, want...))
+	}
+	viewer, user, admin := s.open(browser, 1280, 900, "light"), s.open(browser, 1280, 900, "light"), s.enter(browser, "/studies")
+	viewer.carry(auth.Viewer)
+	user.carry(auth.User)
+	offered(viewer, own.ID)
+	offered(user, small.ID)
+	offered(user, "mine", "share", "transfer", "delete")
+	offered(admin, "browser:mine", "share", "transfer", "delete")
+
+	admin.visit("/studies/small")
+	admin.see(`document.getElementById("link-state").textContent`, "live")
+	other := s.enter(browser, "/studies/small")
+	other.see(`document.getElementById("link-state").textContent`, "live")
+	admin.more("#transfer")
+	admin.accessible("the question who gets a study", wholeRules)
+	admin.enter("dialog", "User who gets it", "zoe")
+	admin.pick(`//dialog[@open]//button[.="Give it away"]`)
+	admin.seeText("dialog .field", "must be a user of this server") // the server's own words
+	admin.confirm("Cancel")
+	admin.more("#transfer")
+	admin.enter("dialog", "User who gets it", "browser")
+	admin.enter("dialog", "Its name from then on", "mine")
+	admin.pick(`//dialog[@open]//button[.="Give it away"]`)
+	admin.seeText("dialog .field:last-child", "has a study of this name already")
+	admin.enter("dialog", "Its name from then on", "given")
+	admin.pick(`//dialog[@open]//button[.="Give it away"]`)
+	for _, p := range []*tab{admin, other} { // it goes where the study is, and so does who had it open
+		p.seeText("#name", "given")
+		p.seeText("#setup", "browser")
+	}
+	if view, err := s.studies.Study(t.Context(), "browser:given"); err != nil || view.Owner != "browser" {
+		t.Errorf("it is %s's: %v", view.Owner, err)
+	}
+
+	offered(user, "mine", "share", "transfer", "delete")
+	user.see(`document.getElementById("link-state").textContent`, "live")
+	user.more("#transfer")
+	user.enter("dialog", "User who gets it", "admin")
+	user.confirm("Give it away")
+	user.see("location.pathname", "/studies")
+	user.see(`[...document.querySelectorAll("#studies tbody th a")].map(a => a.textContent).join()`, "given")
+	if view, err := s.studies.Study(t.Context(), own.ID); err != nil || view.Owner != access.Administrators {
+		t.Errorf("it is %s's: %v", view.Owner, err)
+	}
+	for _, p := range []*tab{user, other, admin} { // what was refused, and what was asked of it once more
+		p.quietBut(func(said string) bool {
+			return slices.ContainsFunc([]string{"404", "409", "422"}, func(status string) bool { return strings.Contains(said, status) })
+		})
 	}
 }

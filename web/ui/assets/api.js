@@ -32,13 +32,13 @@ function fromFile(path) {
 }
 
 /**
- * Runs what removes the thing that the page shows: nothing more is fetched of it,
- * nor is what was asked for waited for. If that fails, the page goes on.
+ * Runs what takes away the thing that the page shows, and returns its answer: nothing more
+ * is fetched of it, nor is what was asked for waited for. If that fails, the page goes on.
  */
 export async function leaving(run) {
   reading.abort();
   try {
-    await run();
+    return await run();
   } catch (error) {
     reading = new AbortController();
     throw error;

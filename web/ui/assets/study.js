@@ -22,6 +22,7 @@ import { Results } from "./results.js";
 import { RungChart } from "./rung-chart.js";
 import { share } from "./share.js";
 import { Summary, drawAgreement, drawLadder, drawSetup } from "./summary.js";
+import { transfer } from "./transfer.js";
 import { label } from "./trials.js";
 
 const reference = byId("main").dataset.study;
@@ -82,7 +83,10 @@ const remove = () => act(() => leaving(async () => {
   location.assign("/studies");
 }));
 
-function wireActions() {
+/** Goes where the study is, after it was given to the owner: whose it was may see it no more. */
+const moved = (who, { owner }) => location.replace([owner, "admin"].includes(who.owner) || who.owner !== study.owner ? studyPath(study.id) : "/studies");
+
+function wireActions(who) {
   byId("pause").addEventListener("click", async () => {
     const running = study.progress.trials.running + study.progress.trials.leased;
     const text = `${running === 1 ? "The trial" : `The ${running} trials`} being trained will take a checkpoint after the present epoch and stop. Resume goes on from there.`;
@@ -113,8 +117,12 @@ function wireActions() {
   byId("copy").href = `/studies/new?from=${encodeURIComponent(referenceOf(study))}`;
   byId("enqueue").addEventListener("click", () => tryOne(null));
   byId("share").addEventListener("click", () => share(path(), study.name));
+  byId("transfer").addEventListener("click", async () => {
+    const given = await transfer(path(), study);
+    if (given) moved(who, given);
+  });
   for (const id of ["copy", "compare-link"]) show(byId(id), !guest);
-  for (const id of ["share", "delete"]) show(byId(id), !guest && study.role === undefined); // the owner's
+  for (const id of ["share", "transfer", "delete"]) show(byId(id), who.owner === "admin" || who.owner === study.owner);
   show(byId("actions"), true);
 }
 
@@ -158,7 +166,7 @@ async function start() {
   if (guest) frameForGuest(path());
   annotation = new Annotation(path(), `study ${reference}`, who.owner !== undefined);
   await refresh();
-  if (!kept) wireActions();
+  if (!kept) wireActions(who);
   const board = new Board(study, path("/trials"));
   await board.start(query, first);
   show(byId("loading"), false);
@@ -206,6 +214,7 @@ async function start() {
   }, 1500);
 
   follow(study.id, board.sequence, (event) => {
+    if (event.kind === "study_owner") moved(who, event.data);
     board.apply(event);
     if (event.kind === "report" || event.kind === "trial_state") measure();
     if (event.kind === "emulation") recommend();
