@@ -1,6 +1,7 @@
 package study_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -48,26 +49,66 @@ func TestWaitingBeginsWhenATrialCouldStart(t *testing.T) {
 	}
 }
 
-// TestAQuotaIsNoWaiting has one user's quota hold back the second of two trials, which
+// TestTrialsAtOnceWaitEachForItself: the second of parallel: 2 from the first moment on.
+// Without parallel, and with one at a time, the next waits from when the one before began,
+// or ended.
+func TestTrialsAtOnceWaitEachForItself(t *testing.T) {
+	for parallel, second := range map[string]float64{"parallel: 2": 40, "": 20, "parallel: 1": 0} {
+		t.Run(parallel, in(func(t *testing.T, w *world) {
+			w.create("name: example", "name: low\npriority: -1")
+			w.register("worker-1", "worker-2")
+			one, other := w.mustLease("worker-1"), w.mustLease("worker-2")
+			w.create("name: example", "name: high\npriority: 5\nresponse_seconds: {mean: 600}\n"+parallel)
+			w.hold(20*time.Second, one, other)
+			w.train(one)
+			first := w.leaseFrom("worker-1", "high")
+			w.hold(20*time.Second, first, other)
+			w.train(other)
+			if parallel == "parallel: 1" {
+				w.train(first)
+			}
+			w.trainFor(w.leaseFrom("worker-2", "high"), time.Second)
+			want := ((20 + 20) + (second + 1)) / 2
+			if parallel != "parallel: 1" {
+				w.train(first)
+				want += 0.5
+			}
+			w.sleep(6 * time.Second)
+			if told := w.deflation("high"); told.Met == nil || told.Met.Trials != 2 || math.Abs(told.Met.Mean-want) > 1e-6 {
+				t.Errorf("%+v was met, want %g s in the mean", told.Met, want)
+			}
+		}))
+	}
+}
+
+// TestAQuotaIsNoWaiting has one user's quota hold back the second and third trial, which
 // run for 10 s each.
 func TestAQuotaIsNoWaiting(t *testing.T) {
-	in(func(t *testing.T, w *world) {
-		w.create(append(limited, oneRung...)...)
-		if _, err := w.service.SetQuota(w.ctx, "admin", protocol.Quota{Trials: 1}); err != nil {
-			t.Fatal(err)
-		}
-		w.register("worker-1", "worker-2")
-		first := w.mustLease("worker-1")
-		w.sleep(10 * time.Second)
-		if lease := w.lease("worker-2"); lease != nil {
-			t.Fatal("the quota is one trial")
-		}
-		w.train(first)
-		w.trainFor(w.mustLease("worker-2"), 10*time.Second)
-		if met := w.deflation("example").Met; met == nil || met.Trials != 2 || met.Mean != 10 {
-			t.Errorf("%+v", met)
-		}
-	})(t)
+	for _, parallel := range []string{"", "\nparallel: 3"} {
+		in(func(t *testing.T, w *world) {
+			w.create(append([]string{limited[0], limited[1] + parallel}, oneRung...)...)
+			if _, err := w.service.SetQuota(w.ctx, "admin", protocol.Quota{Trials: 1}); err != nil {
+				t.Fatal(err)
+			}
+			w.register("worker-1", "worker-2")
+			first := w.mustLease("worker-1")
+			w.sleep(10 * time.Second)
+			if lease := w.lease("worker-2"); lease != nil {
+				t.Fatal("the quota is one trial")
+			}
+			w.train(first)
+			second := w.mustLease("worker-2")
+			if _, err := w.service.SetQuota(w.ctx, "admin", protocol.Quota{Trials: 2}); err != nil {
+				t.Fatal(err)
+			}
+			third := w.mustLease("worker-1")
+			w.trainFor(second, 10*time.Second)
+			w.train(third)
+			if met := w.deflation("example").Met; met == nil || met.Trials != 3 || met.Mean != 10 {
+				t.Errorf("%q: %+v", parallel, met)
+			}
+		})(t)
+	}
 }
 
 // TestARestIsNoWaiting: a trial that was lost twice is given to nobody for a while.

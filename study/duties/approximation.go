@@ -36,8 +36,8 @@ func (s Approximation) contenders(now time.Time) []approximation.Study {
 			one := approximation.Study{ID: r.Study.ID, Priority: def.Priority, Accepts: def.Approximation, Sprint: def.Sprint}
 			if limits := def.ResponseSeconds; limits != nil {
 				one.Limits = approximation.Limits{Mean: limits.Mean, Tail: limits.Tail}
-				if !r.Able.IsZero() && r.Wanting() && len(s.Allocator.Full(r.Ask(nil))) > 0 {
-					one.Waits = max(0, now.Sub(r.Able).Seconds())
+				if !r.Able().IsZero() && r.Wanting() && len(s.Allocator.Full(r.Ask(nil))) > 0 {
+					one.Waits = max(0, now.Sub(r.Able()).Seconds())
 				}
 			}
 			if def.Approximation != nil {

@@ -329,7 +329,7 @@ func (r *Session) Rested(now time.Time) bool {
 			ended = true
 		}
 	}
-	r.noteAble(now)
+	r.noteAble(now, 0)
 	r.noted()
 	return ended
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,8 @@ func New(options *Options, stored journal.Study) *Session {
 // Created returns that of a new study with its search, before it is stored.
 func Created(options *Options, created journal.Study, method search.Method) *Session {
 	r := New(options, created)
-	r.Stale, r.Ladder, r.Method, r.use, r.Able, r.asked = false, created.Definition.Budget.Ladder(), method, ranking.Use{}, created.Created, created.Created
+	r.Stale, r.Ladder, r.Method, r.use, r.asked = false, created.Definition.Budget.Ladder(), method, ranking.Use{}, created.Created
+	r.noteAble(created.Created, 0)
 	return r
 }
 
@@ -144,7 +146,7 @@ func (r *Session) Refresh(ctx context.Context) error {
 	}
 	r.count()
 	r.Resting, r.waiting = maps.Clone(r.durable.resting), r.durable.waiting
-	r.Able, r.overQuota, r.Starts = r.durable.able, r.durable.overQuota, r.durable.starts
+	r.able, r.overQuota, r.Starts = slices.Clone(r.durable.able), r.durable.overQuota, r.durable.starts
 	over := stored.Status.Over()
 	if err := r.replay(ctx, stored.Definition, !over || stored.Definition.KnewBefore()); err != nil {
 		return err
@@ -156,7 +158,7 @@ func (r *Session) Refresh(ctx context.Context) error {
 	if r.Broken != nil {
 		r.options.Logger.Error("a study cannot go on", "study", stored.Definition.Name, "error", r.Broken)
 	}
-	r.noteAble(r.options.Now())
+	r.noteAble(r.options.Now(), 0)
 	r.options.Loaded(r)
 	r.Stale, r.newest, r.summary = false, nil, nil
 	r.Loads++
@@ -182,7 +184,7 @@ func (r *Session) Evict(now time.Time) {
 // observation.
 func (r *Session) NoteWaiting(now time.Time) {
 	r.waiting = true
-	r.noteAble(now)
+	r.noteAble(now, 0)
 	r.noted()
 }
 

@@ -57,9 +57,9 @@ type State struct {
 	Broken error
 	// waiting is set when the search has nothing until the next observation.
 	waiting bool
-	// Able is since when one more trial could have started by the study's own limits;
-	// zero: none can. overQuota says that its owner's quota has kept that back since.
-	Able      time.Time
+	// able is since when each trial that could start by the study's own limits could have,
+	// the first to go first. overQuota says that its owner's quota has kept them back since.
+	able      []time.Time
 	overQuota bool
 	// Askers are the workers that have asked for trials of this study by its name, asked
 	// is when one last did.
@@ -266,38 +266,61 @@ func (r *State) rests(number int, now time.Time) bool {
 	return resting && now.Before(until)
 }
 
-// couldStart reports whether one more trial could start by the study's own limits, given a
-// place.
-func (r *State) couldStart(now time.Time) bool {
+// couldStart is how many more trials could start by the study's own limits, given places:
+// as many as its parallel leaves room for. Without one that is the next: the search makes
+// each as it is asked for, and would have any number.
+func (r *State) couldStart(now time.Time) int {
 	if r.Study.Status != protocol.StudyRunning || r.Full(0) {
-		return false
+		return 0
 	}
-	return !r.waiting || slices.ContainsFunc(r.Queue, func(number int) bool { return !r.rests(number, now) })
+	most := max(1, r.Study.Definition.Parallel-r.Held)
+	could := r.Startable()
+	for at := 0; at < len(r.Queue) && could < most; at++ {
+		if !r.rests(r.Queue[at], now) {
+			could++
+		}
+	}
+	return min(could, most)
 }
 
-// noteAble notes since when that is so, at each moment at which it may have changed.
-func (r *State) noteAble(now time.Time) {
-	if can := r.couldStart(now); !can {
-		r.Able, r.overQuota = time.Time{}, false
-	} else if r.Able.IsZero() {
-		r.Able = now
+// noteAble notes since when that is so, at each moment at which it may have changed, and
+// that so many have started: those that could have for the longest.
+func (r *State) noteAble(now time.Time, started int) {
+	r.able = r.able[min(started, len(r.able)):]
+	if started > 0 && r.overQuota {
+		r.able, r.overQuota = nil, false
 	}
+	could := r.couldStart(now)
+	for len(r.able) < could {
+		r.able = append(r.able, now)
+	}
+	r.able = r.able[:could]
+	r.overQuota = r.overQuota && could > 0
+}
+
+// Able is since when the next trial could have started by the study's own limits, given a
+// place; zero: none can.
+func (r *State) Able() (since time.Time) {
+	if len(r.able) > 0 {
+		since = r.able[0]
+	}
+	return since
 }
 
 // Waited is how long a trial that starts now had no place: from when it could have
 // started by the study's own limits. What its owner's quota kept back waited for none.
 func (r *State) Waited(now time.Time) time.Duration {
-	if r.Able.IsZero() || r.overQuota {
+	if r.Able().IsZero() || r.overQuota {
 		return 0
 	}
-	return now.Sub(r.Able)
+	return now.Sub(r.Able())
 }
 
 // unstored is what is known of a study beside what is stored of it: what a change has
 // done to it is taken back when the change is refused.
 type unstored struct {
 	resting   map[int]time.Time
-	able      time.Time
+	able      []time.Time
 	overQuota bool
 	waiting   bool
 	starts    starts.Known
@@ -306,7 +329,7 @@ type unstored struct {
 }
 
 func (r *State) shown() unstored {
-	return unstored{resting: maps.Clone(r.Resting), able: r.Able, overQuota: r.overQuota, waiting: r.waiting, starts: r.Starts, at: r.Sequence}
+	return unstored{resting: maps.Clone(r.Resting), able: slices.Clone(r.able), overQuota: r.overQuota, waiting: r.waiting, starts: r.Starts, at: r.Sequence}
 }
 
 // View is the study as clients see it at the time.

@@ -211,10 +211,12 @@ func (tx *Transaction) Abandon() {
 // show makes the transaction visible in memory.
 func (tx *Transaction) show() {
 	r := tx.Session
-	leased := false
+	leased := 0
 	for _, number := range slices.Sorted(maps.Keys(tx.trials)) {
 		staged := tx.trials[number]
-		leased = leased || staged.State == trial.Leased && (number >= len(r.Trials) || staged.LeaseEpoch > r.Trials[number].LeaseEpoch)
+		if staged.State == trial.Leased && (number >= len(r.Trials) || staged.LeaseEpoch > r.Trials[number].LeaseEpoch) {
+			leased++
+		}
 		if number < len(r.Trials) {
 			r.spending = r.spending.Replacing(spending.Of(r.Ladder, r.Trials[number]), spending.Of(r.Ladder, staged))
 			r.use.Replace(r.Trials[number].SystemUse, staged.SystemUse)
@@ -252,10 +254,7 @@ func (tx *Transaction) show() {
 			r.Method = nil
 		}
 	}
-	if leased { // the wait of the next one begins anew
-		r.Able, r.overQuota = time.Time{}, false
-	}
-	r.noteAble(tx.Now)
+	r.noteAble(tx.Now, leased)
 }
 
 // Inform tells a new search what is known and wanted before its first trial.
