@@ -106,6 +106,61 @@ func TestUsersShareAServer(t *testing.T) {
 	}
 }
 
+// TestAWorkerOfWhoHadTheStudyLosesIt in the middle of a trial, which goes on at a worker of
+// who has it now, with all that was acknowledged. Under another name of hers it goes on.
+func TestAWorkerOfWhoHadTheStudyLosesIt(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "given", nineEpochs, "0.7", 1)
+	at := newSite(t)
+	worker := func(user string) (as []string) {
+		as = at.as(at.must("token", "create", "--scope", "user", "--name", user))
+		process, err := launch.Start(binary, as, append([]string{"worker", "--probe", "never", "--name", user + "-desk", "--scratch", t.TempDir(), "--drain", "5s"}, opened(t)...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endsWith(t, process)
+		return as
+	}
+	if got := cli(t, worker("alice"), "study", "create", s.file); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	acknowledged := func(count int) {
+		until(t, "epochs that are acknowledged", func() bool { return len(s.entries("acknowledged")) >= count })
+	}
+	acknowledged(1)
+	at.must("study", "transfer", "alice:given", "--to", "alice", "--name", "mine")
+	acknowledged(len(s.entries("acknowledged")) + 2)
+	script := s.entries("trained")[0].pid
+	for _, one := range s.entries("trained") {
+		if one.pid != script {
+			t.Errorf("under another name epoch %d is trained by another process", one.epoch)
+		}
+	}
+	bob := worker("bob")
+	until(t, "bob's worker", func() bool { return len(at.registered()) == 2 })
+	at.must("study", "transfer", "alice:mine", "--to", "bob")
+	gone(t, script)
+	found := cli(t, bob, "study", "watch", "mine", "--json")
+	if status := read[result](t, found.stdout).Study.Status; status != protocol.StudyCompleted {
+		t.Errorf("the study is %s", status)
+	}
+	books := at.books("bob:mine")
+	checkBooks(t, s, books)
+	if tr := books.Trials[0]; tr.Epochs != 9 || tr.Losses != 1 || tr.Explained != 1 || tr.Failures != 0 || len(tr.LostOn) != 0 {
+		t.Errorf("its trial has %d epochs, %d losses, %d explained, %d failures", tr.Epochs, tr.Losses, tr.Explained, tr.Failures)
+	}
+	theirs, his := false, at.registered()["bob-desk"].ID
+	for _, event := range read[struct{ Events []protocol.Event }](t, at.must("study", "export", "bob:mine", "--format", "json")).Events {
+		theirs = theirs || event.Kind == "study_owner" && strings.Contains(event.Reason, "to bob")
+		if theirs && (event.Kind == "report" || event.State == "leased") && event.Worker != his {
+			t.Errorf("worker %s has a trial of it: %+v", event.Worker, event)
+		}
+	}
+	if !theirs {
+		t.Error("its log knows of no transfer")
+	}
+}
+
 // TestAGroupSharesAStudy lets the members of a group see and steer a study that is
 // shared with it, over a restart, and nobody before or after.
 func TestAGroupSharesAStudy(t *testing.T) {

@@ -159,6 +159,10 @@ func (s *leases) leaseOnce(ctx context.Context, chosen choice, worker string) (r
 	if err := ctx.Err(); err != nil {
 		return reply, false, false, err // nobody is there to train what would be leased
 	}
+	if !access.CallerOf(ctx).Sees(r.ID, r.Study.Owner) { // somebody else is about to have it
+		reply, err = session.Answered(r, reply, nil)
+		return reply, false, false, err
+	}
 	if chosen.asked && len(r.Study.Definition.Command) == 0 {
 		r.NoteAsker(worker, s.options.Now())
 		if session.AtRest(r.Study) {

@@ -3,17 +3,20 @@ package study
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/workers/pool"
 )
 
 // Transfer gives the study to another owner, whose quota counts what its trials hold from
-// then on, or another name. What they have used stays with who had it. The error is invalid
-// for an owner who is no user or lacks a data set, and a conflict where the name is taken.
+// then on, or another name. What they have used stays with who had it, whose own workers lose
+// their trials of it to others. The error is invalid for an owner who is no user or lacks a
+// data set, and a conflict where the name is taken.
 func (s *Service) Transfer(ctx context.Context, ref string, to protocol.Ownership) (protocol.StudyView, error) {
 	owner := to.Owner
 	if owner == access.Administrators {
@@ -29,16 +32,39 @@ func (s *Service) Transfer(ctx context.Context, ref string, to protocol.Ownershi
 	}
 	by := cmp.Or(access.CallerOf(ctx).Owner, access.Administrators)
 	view, err := s.sessions.Change(ctx, found.ID, func(tx *session.Transaction, current journal.Study) error {
-		if current.Owner != owner || current.Definition.Name != name {
-			tx.Transfer(owner, name, by)
-			tx.Then(func() { s.allocator.Transfer(found.ID, owner) })
+		if current.Owner == owner && current.Definition.Name == name {
+			return nil
 		}
-		return nil
+		tx.Transfer(owner, name, by)
+		taken, err := takeFromOthers(tx, owner)
+		tx.Then(func() {
+			for _, lease := range taken {
+				s.leases.release(lease)
+			}
+			s.allocator.Transfer(found.ID, owner)
+		})
+		return err
 	})
 	if problem.Is(err, problem.Conflict) { // somebody else was faster
 		err = nameTaken(owner, name)
 	}
 	return view, err
+}
+
+// takeFromOthers takes the study's trials from workers that take those of another user
+// alone, and returns the leases they had.
+func takeFromOthers(tx *session.Transaction, owner string) (taken []pool.Lease, err error) {
+	for _, t := range tx.Session.Trials {
+		user, alone := access.UserOf(t.Holder)
+		if !alone || user == owner || !t.State.Held() || tx.Session.Broken != nil { // whose search cannot be told
+			continue
+		}
+		taken = append(taken, pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch})
+		if err := tx.Lose(t, fmt.Sprintf("worker %s is %s's, and the study is not", t.Worker, user), true); err != nil {
+			return nil, err
+		}
+	}
+	return taken, nil
 }
 
 // mayOwn says why the study cannot be the owner's under the name.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -14,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/study/session"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 // among lets the world have these users.
@@ -139,6 +141,111 @@ func checkTransferLog(t *testing.T, w *world, id string, told bool) {
 	}
 	if n, err := session.Replay(w.view(id).Definition, events); err != nil || n < 2 {
 		t.Errorf("%d decisions come out the same: %v", n, err)
+	}
+}
+
+// A worker of hers loses its trial at once, with what it had reported, and nothing is held
+// against the trial. A worker for all users, and a study that stays hers, the placebos, go on.
+func TestAWorkerOfWhoHadTheStudyLosesItsTrial(t *testing.T) {
+	for name, c := range map[string]struct {
+		worker func(w, ada *world) *world
+		owner  string
+		loses  bool
+	}{
+		"hers": {func(_, ada *world) *world { return ada }, "bob", true},
+		"her launcher's": {func(w, _ *world) *world {
+			return w.as(access.Caller{Owner: "ada", Sight: access.Own, Holder: "user:ada/crew"})
+		}, "bob", true},
+		"for all":        {func(w, _ *world) *world { return w }, "bob", false},
+		"hers, it stays": {func(_, ada *world) *world { return ada }, "ada", false},
+	} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			w.among("ada", "bob")
+			ada := w.as(user("ada"))
+			created := ada.create(append([]string{"policy: multi", "policy: epochs", "{min: 1, max: 9}", "{min: 9, max: 9}"}, "trials: 27", "trials: 1")...)
+			its := c.worker(w, ada)
+			its.register("worker-1")
+			lease := its.mustLease("worker-1")
+			its.mustReport(lease, 1)
+			if err := its.checkpoint(lease, 1); err != nil {
+				t.Fatal(err)
+			}
+			its.mustReport(lease, 2)
+			if _, err := w.service.Transfer(w.ctx, created.ID, protocol.Ownership{Owner: c.owner, Name: "given"}); err != nil {
+				t.Fatal(err)
+			}
+			if now := w.trial(lease.Trial); (now.State == trial.Queued) != c.loses || now.Failures != 0 || len(now.LostOn) != 0 || now.Losses != now.Explained || now.Epochs != 2 {
+				t.Errorf("its trial is %s (%s) with %d epochs, lost %d times, %d explained", now.State, now.Reason, now.Epochs, now.Losses, now.Explained)
+			}
+			if uses := w.uses(c.owner).Trials; (uses == 0) != c.loses {
+				t.Errorf("%s has %d trials", c.owner, uses)
+			}
+			if !c.loses {
+				for epoch := 3; epoch <= 9; epoch++ {
+					its.mustReport(lease, epoch)
+				}
+				return
+			}
+			if _, err := its.report(lease, 3); !problem.Is(err, problem.LeaseLost) {
+				t.Errorf("her worker reports: %v", err)
+			}
+			if beat, err := its.service.Heartbeat(its.ctx, "worker-1", protocol.Heartbeat{Leases: []protocol.HeldLease{{Trial: lease.Trial, LeaseEpoch: lease.LeaseEpoch}}}); err != nil || len(beat.Lost) != 1 {
+				t.Errorf("her worker hears %+v, %v", beat, err)
+			}
+			if other := its.lease("worker-1"); other != nil {
+				t.Errorf("her worker gets trial %d of it", other.Number)
+			}
+			w.register("worker-2")
+			again := w.mustLease("worker-2")
+			if again.Trial != lease.Trial || again.Checkpoint == nil || again.FirstEpoch != 2 {
+				t.Errorf("another goes on with %s at epoch %d", again.Trial, again.FirstEpoch)
+			}
+			w.train(again)
+			if done := w.trial(lease.Trial); done.Epochs != 9 || done.State != trial.Completed {
+				t.Errorf("it is %s with %d epochs", done.State, done.Epochs)
+			}
+		}))
+	}
+}
+
+// slow is a store that takes its time over a transfer.
+type slow struct{ study.Store }
+
+func (s slow) Submit(ctx context.Context, change journal.Change) *journal.Outcome {
+	if !change.Transfer {
+		return s.Store.Submit(ctx, change)
+	}
+	outcome, inner := journal.NewOutcome(), s.Store.Submit(ctx, change)
+	go func() {
+		time.Sleep(time.Minute)
+		outcome.Settle(inner.Wait())
+	}()
+	return outcome
+}
+
+// While the study changes hands, who has it still is lent no trial of it any more.
+func TestNobodyIsLentATrialOfAStudyThatChangesHands(t *testing.T) {
+	for name, owner := range map[string]string{"to bob": "bob", "to ada herself": "ada"} {
+		t.Run(name, in(func(t *testing.T, w *world) {
+			w.store = slow{w.store}
+			w.among("ada", "bob")
+			ada := w.as(user("ada"))
+			created := ada.create()
+			ada.register("worker-1")
+			given := make(chan error, 1)
+			go func() {
+				_, err := w.service.Transfer(w.ctx, created.ID, protocol.Ownership{Owner: owner, Name: "given"})
+				given <- err
+			}()
+			synctest.Wait()
+			lease := ada.lease("worker-1")
+			if err := <-given; err != nil {
+				t.Fatal(err)
+			}
+			if held := w.uses(owner).Trials; (lease != nil) != (owner == "ada") || (held > 0) != (owner == "ada") {
+				t.Errorf("her worker is lent %+v, and %s has %d trials", lease, owner, held)
+			}
+		}))
 	}
 }
 

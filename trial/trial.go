@@ -186,9 +186,9 @@ type Trial struct {
 	// infrastructure, which never use up the user's retries.
 	Failures int `json:"failures"`
 	Losses   int `json:"losses"`
-	// Explained are those losses of which the engine that ran the worker knows why: they
+	// Explained are those losses of which it is known why, as a preemption: they
 	// count for nothing.
-	Explained int `json:"explained_losses,omitempty" doc:"losses of which the engine that ran the worker knows why, as a preemption; they do not count towards the losses after which a trial is given up"`
+	Explained int `json:"explained_losses,omitempty" doc:"losses for a known reason, as a preemption; they do not count towards the losses after which a trial is given up"`
 	// LostOn names the machines the trial was lost on since it last reported.
 	LostOn []string `json:"lost_on,omitempty"`
 	// FailedStarts are its failures before the first report of a lease, since it last
