@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -212,47 +211,6 @@ func TestAnEarlierStudyHidesNoBrokenLimit(t *testing.T) {
 			t.Errorf("%+v", told)
 		}
 	})(t)
-}
-
-// Studies of one trial each tell together what none tells by itself, where they are of
-// one priority, with the same limits, and on the same workers.
-func TestStudiesThatComeAndGoTellTogether(t *testing.T) {
-	const limit = "\nresponse_seconds: {mean: 10}"
-	for name, test := range map[string]struct {
-		earlier, last string
-		want          float64
-	}{
-		"alike":          {"priority: 5" + limit, "priority: 5" + limit, 0.1},
-		"other priority": {"priority: 4" + limit, "priority: 5" + limit, 0},
-		"other limit":    {"priority: 5\nresponse_seconds: {mean: 11}", "priority: 5" + limit, 0},
-		"other workers":  {"resources: {labels: {zone: a}}\npriority: 5" + limit, "resources: {labels: {zone: b}}\npriority: 5" + limit, 0},
-	} {
-		t.Run(name, in(func(t *testing.T, w *world) {
-			w.create("name: example", "name: low\npriority: -1\napproximation: {most_drop: 0.1}", "trials: 27", "trials: 200")
-			for id, zone := range map[string]string{"worker-1": "a", "worker-2": "b"} {
-				if _, err := w.service.RegisterWorker(w.ctx, protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Labels: map[string]string{"zone": zone}}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			wait := func(high, more string, span time.Duration) {
-				one, other := w.mustLease("worker-1"), w.mustLease("worker-2")
-				w.create("name: example", "name: "+high+"\n"+more, "policy: multi", "policy: epochs", "{min: 1, max: 9}", "{min: 9, max: 9}", "trials: 27", "trials: 1")
-				w.hold(span, one, other)
-				if high != "last" {
-					w.train(one)
-					w.train(other)
-					w.trainFor(w.leaseFrom("worker-1", high), time.Second)
-				}
-			}
-			for i := range 8 {
-				wait(fmt.Sprintf("high-%d", i), test.earlier, 20*time.Second)
-			}
-			wait("last", test.last, 12*time.Second)
-			if told := w.deflation("low"); told.Drop != test.want {
-				t.Errorf("%g is left out, want %g: %s", told.Drop, test.want, told.Why)
-			}
-		}))
-	}
 }
 
 // A trial that still waits breaks a limit, before any has ended; one that its study's

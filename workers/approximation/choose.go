@@ -144,12 +144,8 @@ func (d *Controller) ask(c Study, below []Study, leases []pool.Lease, chosen map
 			o.Below, o.Oldest = o.Below+1, min(o.Oldest, began)
 		}
 	}
-	before, state, lived := d.before(c, at)
-	if o.Before = before; lived || record.State != (State{}) || record.Runs.Len() > 0 {
-		state = record.State
-	}
-	state, decision := NextShare(state, o)
-	d.live(c, state, at)
+	state, decision := NextShare(record.State, o)
+	d.controlled(c.ID, state)
 	return decision, others
 }
 

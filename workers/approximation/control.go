@@ -1,7 +1,6 @@
 package approximation
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -17,9 +16,6 @@ type Observations struct {
 	// Ended are its trainings in the order in which they ended; Open are those that
 	// run, and the one that waits (its Seconds are 0), with what they took so far.
 	Ended, Open []Run
-	// Before are those of other studies of the same priority and limits that ended: of
-	// studies that come and go none tells much by itself.
-	Before []Run
 	// Most is the largest share that any study of a lower priority allows to leave
 	// out which runs on the same workers.
 	Most float64
@@ -107,18 +103,14 @@ func NextShare(s State, o Observations) (State, Decision) {
 	if s.Settling && (o.Below == 0 || o.Oldest >= s.Changed || o.Now >= s.Changed+o.age()) {
 		s.Settling, s.From = false, o.Now
 	}
-	w, all, of := o.window(s.From), o.together().window(s.From), o
-	if !w.broken(o.Limits, Run.response, 1) && all.broken(o.Limits, Run.response, 1) {
-		w, of = all, o.together()
-	}
 	if s.Settling {
 		verdict = Settling
-	} else if w.broken(o.Limits, Run.response, 1) {
+	} else if w := o.window(s.From); w.broken(o.Limits, Run.response, 1) {
 		verdict = s.raise(w, o)
-	} else if all.room(o, s.From) && w.spare(o.Limits) {
+	} else if w.room(o, s.From) {
 		verdict = s.lower(o)
 	}
-	return s, Decision{min(s.Share, o.Most), verdict, met(of.window(o.Now - o.age()))}
+	return s, Decision{min(s.Share, o.Most), verdict, met(o.window(o.Now - o.age()))}
 }
 
 // move puts another share into force.
@@ -203,17 +195,6 @@ func (o Observations) span() float64 { return max(600, fewest*o.Limits.widest())
 
 // age is for how long what was met counts.
 func (o Observations) age() float64 { return max(3600, 20*o.Limits.widest()) }
-
-// together is with what was met before among what ended, but for trainings that take
-// longer than a limit by themselves: they say nothing of waiting.
-func (o Observations) together() Observations {
-	if len(o.Before) == 0 {
-		return o
-	}
-	o.Ended = slices.DeleteFunc(slices.Concat(o.Before, o.Ended), func(run Run) bool { return run.Seconds > least(o.Limits.Mean, o.Limits.Tail) })
-	slices.SortStableFunc(o.Ended, func(a, b Run) int { return cmp.Compare(a.Began+a.Seconds, b.Began+b.Seconds) })
-	return o
-}
 
 // window are trainings, ended or not.
 type window []Run
@@ -314,20 +295,14 @@ func chance(over, n int) float64 {
 // may be tried, of enough trainings or over a long enough time, and none waits for
 // long, since whenever.
 func (w window) room(o Observations, from float64) bool {
-	most := (1 - hysteresis) * least(o.Limits.Mean, o.Limits.Tail)
+	n, most := float64(len(w)), (1-hysteresis)*least(o.Limits.Mean, o.Limits.Tail)
 	if len(w.ended()) < 2*fewest && o.Now-from < o.age() || slices.ContainsFunc(o.Open, func(run Run) bool { return run.Waited > most }) {
 		return false
 	}
-	return w.spare(o.Limits)
-}
-
-// spare reports whether those that there are were within the limits with so much to
-// spare.
-func (w window) spare(limits Limits) bool {
-	n, mean := float64(len(w)), w.mean(Run.response)
+	mean := w.mean(Run.response)
 	if n > 1 {
 		mean += w.error(Run.response, mean, n)
 	}
-	return (limits.Mean == 0 || mean <= (1-hysteresis)*limits.Mean) &&
-		(limits.Tail == 0 || float64(w.over((1-hysteresis)*limits.Tail, Run.response)) <= (1-tail)*n)
+	return (o.Limits.Mean == 0 || mean <= (1-hysteresis)*o.Limits.Mean) &&
+		(o.Limits.Tail == 0 || float64(w.over((1-hysteresis)*o.Limits.Tail, Run.response)) <= (1-tail)*n)
 }

@@ -31,7 +31,6 @@ type Controller struct {
 	mutex sync.Mutex
 	under map[trial.ID]underway
 	known map[string]Record // by study
-	lives map[string]life   // of studies with limits, by study
 	// unsaved are the studies of which what is known is to be stored, or forgotten
 	// where they are not in known; saved is when that was last done.
 	unsaved map[string]bool
@@ -49,15 +48,6 @@ type Controller struct {
 type Record struct {
 	Runs  History `json:"runs"`
 	State State   `json:"state"`
-}
-
-// life is a study with limits as it was last asked about, what its controller had come
-// to, and when that was.
-type life struct {
-	of    Study
-	state State
-	asked float64
-	met   History // as it is now, where it is asked for
 }
 
 // newest is when something was last learned.
@@ -109,7 +99,7 @@ type Choice struct {
 
 // New returns a controller that knows nothing.
 func New() *Controller {
-	return &Controller{under: make(map[trial.ID]underway), known: make(map[string]Record), lives: make(map[string]life), unsaved: make(map[string]bool), settled: make(map[string]Choice)}
+	return &Controller{under: make(map[trial.ID]underway), known: make(map[string]Record), unsaved: make(map[string]bool), settled: make(map[string]Choice)}
 }
 
 // Began notes that a worker has the trial of such a study, which could have begun so
@@ -215,44 +205,6 @@ func (d *Controller) waited(id trial.ID) float64 {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	return d.under[id].waited.Seconds()
-}
-
-// before is what other studies of the same priority and limits met on workers of the
-// study, and what the controller had come to of the one that was asked about last. lived
-// says that the study was asked about itself.
-func (d *Controller) before(c Study, now float64) (runs []Run, state State, lived bool) {
-	d.mutex.Lock()
-	var others []life
-	for id, one := range d.lives {
-		if id == c.ID {
-			lived = true
-		} else if now-one.asked > (Observations{Limits: one.of.Limits}).age() {
-			delete(d.lives, id)
-		} else if one.of.Priority == c.Priority && one.of.Limits == c.Limits {
-			one.met = d.known[id].Runs.Clone()
-			others = append(others, one)
-		}
-	}
-	d.mutex.Unlock()
-	newest := 0.0
-	for _, one := range others {
-		if !c.meets(one.of) {
-			continue
-		}
-		runs = append(runs, one.met.Runs()...)
-		if one.asked > newest || one.asked == newest && one.state.Share > state.Share {
-			newest, state = one.asked, one.state
-		}
-	}
-	return runs, state, lived
-}
-
-// live notes what the controller of a study's limits has come to.
-func (d *Controller) live(c Study, state State, now float64) {
-	d.mutex.Lock()
-	d.lives[c.ID] = life{of: c, state: state, asked: now}
-	d.mutex.Unlock()
-	d.controlled(c.ID, state)
 }
 
 // controlled keeps the state of the controller of a study's limits.
