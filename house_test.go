@@ -390,7 +390,7 @@ var doors = map[string][]string{
 	"github.com/spf13/pflag":            {"cmd/tandem/internal/term", "workers/launcher/kubernetes"}, // options of shapes are flags
 	"k8s.io":                            {"e2e/cluster", "workers/launcher/kubernetes"},
 	"sigs.k8s.io":                       {"e2e/cluster", "workers/launcher/kubernetes"},
-	"gonum.org/v1/gonum":                {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes"},
+	"gonum.org/v1/gonum":                {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes", "workers/approximation"},
 	"golang.org/x/sys":                  {"profiler", "profiler/perf", "profiler/proc", "profiler/rapl", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/beside", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
 	"github.com/chromedp/chromedp":      {"bench/ui"},                                                                         // and tests
 	"google.golang.org/protobuf":        {"bench/edgetune/zoo", "inference_emu/onnx/document", "inference_emu/onnx/onnxtest"}, // one reads models, the other writes them

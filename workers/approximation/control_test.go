@@ -80,6 +80,31 @@ func TestTheCurveOfALogarithm(t *testing.T) {
 	}
 }
 
+// The loss is within its bound as often as is said, of three pairs as of forty.
+func TestTheBoundOfALossHoldsAsOftenAsItSays(t *testing.T) {
+	const draws, slope, drop = 4000, 0.05, 0.3
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, count := range []int{3, 40} {
+		holds := 0
+		for range draws {
+			var pairs []approximation.Pair
+			for range count {
+				pairs = append(pairs, approximation.Pair{Less: 1, More: math.E, High: slope + 0.02*random.NormFloat64()})
+			}
+			curve, err := approximation.FitCurve(pairs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if curve.Bound(drop) >= -slope*math.Log1p(-drop) {
+				holds++
+			}
+		}
+		if share := float64(holds) / draws; math.Abs(share-0.95) > 0.015 {
+			t.Errorf("of %d pairs the bound holds in %.3f of %d draws, want 0.95", count, share, draws)
+		}
+	}
+}
+
 func TestSprintsThatArePaid(t *testing.T) {
 	took := []float64{10, 20, 30}
 	sprint := approximation.Sprint{TimeoutSeconds: 5, Speed: 2, Watts: 90}

@@ -3,6 +3,8 @@ package approximation
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Pair is what one configuration came to with less and with more data. Values
@@ -58,8 +60,9 @@ func FitCurve(pairs []Pair) (Curve, error) {
 // Loss is what leaving out so much of the data costs in the mean; never negative.
 func (c Curve) Loss(drop float64) float64 { return max(0, -c.Slope*math.Log1p(-drop)) }
 
-// Bound is what it costs at most, with 95% confidence as far as the slopes are
-// normal.
+// Bound is what it costs at most, with 95% confidence as far as the slopes are normal
+// (Student's t: three pairs say little of how much slopes differ).
 func (c Curve) Bound(drop float64) float64 {
-	return max(0, -(c.Slope+1.645*c.Error)*math.Log1p(-drop))
+	times := distuv.StudentsT{Sigma: 1, Nu: float64(c.Pairs - 1)}.Quantile(0.95)
+	return max(0, -(c.Slope+times*c.Error)*math.Log1p(-drop))
 }
