@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +51,11 @@ func TestInitWritesAStudyForAScript(t *testing.T) {
 			def, err := studyfile.Parse(content, studyfile.YAML)
 			if err != nil || len(def.Space.Parameters) != len(answer.Tuned) {
 				t.Errorf("the study has %d parameters of %v: %v", len(def.Space.Parameters), answer.Tuned, err)
+			}
+			uncommented := regexp.MustCompile(`(?m)^# ((inference|constraints): )`).ReplaceAll(content, []byte("$1"))
+			edge, err := studyfile.Parse(uncommented, studyfile.YAML)
+			if err != nil || edge.Inference == nil || !slices.Equal(edge.Inference.Names(), []string{"this-machine"}) || len(edge.Constraints) != 1 || def.Inference != nil {
+				t.Errorf("with its comments about inference the study is %+v: %v", edge, err)
 			}
 			python := exec.CommandContext(t.Context(), "python3", "-c", "import ast, sys; ast.parse(sys.stdin.read())")
 			python.Stdin = strings.NewReader(answer.Lines)

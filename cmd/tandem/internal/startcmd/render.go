@@ -55,6 +55,11 @@ budget:
 
 search: {method: bohb}
 stop: {trials: 50, seconds: 3600}
+
+# Where the model will run, and how fast it has to be there (docs/edge.md). The script then
+# calls trial.save_model(model, sample_input) before it trains.
+# inference: {devices: [this-machine]} # or raspberry-pi-4, ...: tandem edge devices
+# constraints: {metric: edge.latency_ms, max: 50}
 `, max(1, s.most/9), s.most)
 	return out.String()
 }
