@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,9 +35,10 @@ type models struct {
 	inspected []string
 	runs      int
 	ran       []string
-	slow      time.Duration // of an inspection
-	failure   error         // of a run
-	gate      chan struct{} // a run goes on once it is closed; nil: at once
+	patience  []time.Duration // of a run
+	slow      time.Duration   // of an inspection
+	failure   error           // of a run
+	gate      chan struct{}   // a run goes on once it is closed; nil: at once
 }
 
 func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architecture, error) {
@@ -80,6 +82,9 @@ func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.Infere
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.runs++
+	if end, bounded := ctx.Deadline(); bounded {
+		m.patience = append(m.patience, time.Until(end))
+	}
 	m.ran = append(m.ran, string(content[:n]))
 	if string(content[:n]) == "cannot run" {
 		return nil, problem.New(problem.Invalid, "there is no kernel for it")
@@ -199,6 +204,34 @@ func TestRunsThatFailAreToldWithWhatThereIs(t *testing.T) {
 	s, one, _ := trained(t, "a model", &models{failure: errors.New("out of memory")}, protocol.InferenceCell{Batch: 1, Threads: 1})
 	if one.outcomes() != "budget_reached" || len(s.inferences) != 1 || s.inferences[0].Failure != "out of memory" || len(s.inferences[0].Runs) != 1 {
 		t.Errorf("%s, %+v", one.outcomes(), s.inferences)
+	}
+}
+
+// A model has as long as all its settings may take. Settings by several execution providers
+// are measured in turns, those by one at a time.
+func TestSettingsHaveTheirTimeAndTurns(t *testing.T) {
+	few := []protocol.InferenceCell{{Batch: 1, Threads: 1}, {Batch: 2, Threads: 1}}
+	for _, test := range []struct {
+		name    string
+		cells   []protocol.InferenceCell
+		failure error
+		runs    int
+	}{
+		{"two settings", few, nil, 1},
+		{"many settings", slices.Repeat(few, 50), nil, 1},
+		{"two providers", append(few, protocol.InferenceCell{Batch: 1, Threads: 1, Provider: emu.OpenVINO}), nil, 5},
+		{"one of which fails", append(few, protocol.InferenceCell{Batch: 1, Threads: 1, Provider: emu.OpenVINO}), errors.New("it knows an operator wrongly"), 1},
+	} {
+		m := &models{failure: test.failure}
+		s, one, _ := trained(t, "a model", m, test.cells...)
+		if one.outcomes() != "budget_reached" || m.runs != test.runs || len(s.inferences[0].Runs) != 1 || (s.inferences[0].Failure != "") != (test.failure != nil) {
+			t.Errorf("%s: %s, %d runs, %+v", test.name, one.outcomes(), m.runs, s.inferences)
+		}
+		// A setting beside a training has 2 s, as much for its warm-up, and 10 s to load.
+		least, most := time.Duration(30+14*len(test.cells))*time.Second, time.Duration(90+15*len(test.cells))*time.Second
+		if len(m.patience) != test.runs || m.patience[0] < least || m.patience[0] > most {
+			t.Errorf("%s have %v, of %v at least and %v at most", test.name, m.patience, least, most)
+		}
 	}
 }
 

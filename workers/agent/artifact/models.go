@@ -45,10 +45,10 @@ type Architecture struct {
 }
 
 const (
-	// inspectPatience is how long a look at a model may take, and emulationPatience
-	// how long its inferences may.
-	inspectPatience   = time.Minute
-	emulationPatience = 2 * time.Minute
+	// inspectPatience is how long a look at a model may take, and settingPatience how much
+	// longer its inferences may for each setting: what runs them gives up earlier, and says why.
+	inspectPatience = time.Minute
+	settingPatience = 15 * time.Second
 )
 
 // ModelServer is what is asked and told of models.
@@ -181,15 +181,19 @@ func (e *Emulation) tell(ctx context.Context, file *os.File, precision *trial.Pr
 	return found.Key, reply.Run, err
 }
 
-// measure runs the model, and tells the server what that took.
+// measure runs the model, and tells the server what that took: by several execution
+// providers in turns, as precisions are.
 func (e *Emulation) measure(ctx context.Context, file *os.File, key string, cells []protocol.InferenceCell) error {
+	if cells[0].Provider != cells[len(cells)-1].Provider {
+		return e.takeTurns(ctx, []*variant{{file: file, key: key}}, cells)
+	}
 	runs, failed := e.run(ctx, file, cells, 1)
 	return errors.Join(failed, e.inferred(ctx, key, runs, failed))
 }
 
 // run is what the model takes here, in a share of the usual time.
 func (e *Emulation) run(ctx context.Context, file *os.File, cells []protocol.InferenceCell, share float64) ([]emu.Run, error) {
-	running, stop := context.WithTimeout(ctx, emulationPatience)
+	running, stop := context.WithTimeout(ctx, inspectPatience+time.Duration(len(cells))*settingPatience)
 	defer stop()
 	return e.Models.Run(running, file, cells, share)
 }

@@ -96,7 +96,7 @@ func closed(all []*variant) error {
 	return errors.Join(errs...)
 }
 
-// takeTurns measures all precisions in each round, and tells the server what that took. One
+// takeTurns measures all variants in each round, and tells the server what that took. One
 // that fails is measured no more.
 func (e *Emulation) takeTurns(ctx context.Context, all []*variant, cells []protocol.InferenceCell) (failed error) {
 	for range rounds {
@@ -105,9 +105,8 @@ func (e *Emulation) takeTurns(ctx context.Context, all []*variant, cells []proto
 				continue
 			}
 			var runs []emu.Run
-			if runs, one.failed = e.run(ctx, one.file, cells, 1.0/rounds); one.failed == nil {
-				one.runs = append(one.runs, runs)
-			}
+			runs, one.failed = e.run(ctx, one.file, cells, 1.0/rounds)
+			one.runs = append(one.runs, runs)
 		}
 	}
 	for _, one := range all {
@@ -139,7 +138,9 @@ func together(rounds [][]emu.Run) (list []emu.Run) {
 		slices.SortFunc(same, func(a, b emu.Run) int { return cmp.Compare(a.Seconds, b.Seconds) })
 		middle := same[len(same)/2]
 		middle.Joules = joules
-		middle.Low, middle.High = same[0].Seconds, same[len(same)-1].Seconds
+		if len(same) > 1 {
+			middle.Low, middle.High = same[0].Seconds, same[len(same)-1].Seconds
+		}
 		middle.Repetitions = 0
 		for _, one := range same {
 			middle.Repetitions += one.Repetitions

@@ -20,6 +20,9 @@ func TestRoundsAreTakenTogether(t *testing.T) {
 	if len(got) != 2 || got[0].Seconds != 3 || got[0].Low != 1 || got[0].High != 5 || got[0].Repetitions != 50 || got[0].Joules != 3 || got[1].Threads != 2 || got[1].Repetitions != 40 {
 		t.Errorf("%+v", got)
 	}
+	if one := together(rounds[:1]); one[0].Low != 4.5 || one[0].High != 5.5 {
+		t.Errorf("of one round: %+v", one)
+	}
 	if none := together(nil); none != nil {
 		t.Errorf("of no round: %+v", none)
 	}

@@ -54,9 +54,9 @@ func PrintDeployments(out io.Writer, devices []deployment.Deployment) error {
 		}
 	}
 	if slices.ContainsFunc(devices, func(one deployment.Deployment) bool {
-		return one.Device == device.ThisMachine && one.Configuration.Precision != ""
+		return one.Device == device.ThisMachine && one.Configuration.Precision+one.Configuration.Provider != ""
 	}) {
-		fmt.Fprintln(out, "On this-machine, precisions are measured in turns: their bands are from the fastest of five rounds to the slowest.")
+		fmt.Fprintln(out, "On this-machine, studies measure precisions and providers in turns: their bands are from the fastest of five rounds to the slowest.")
 	}
 	fmt.Fprintf(out, "Bands of estimates hold with a probability of %.0f%%, those of what was measured are the 95%% interval of the median.\n", 100*estimate.Within)
 	return nil
