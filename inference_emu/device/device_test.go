@@ -57,19 +57,12 @@ func TestEveryValueOfTheCatalogueSaysWhereItIsFrom(t *testing.T) {
 	for _, d := range catalogue(t) {
 		found := map[string]reflect.Value{}
 		values("", reflect.ValueOf(d), found)
-		facts := map[string]device.Fact{}
-		for _, fact := range d.Facts() {
-			facts[fact.Name] = fact
-		}
-		if len(facts) != len(found) {
-			t.Errorf("%s: %d values, of which %d are shown", d.Name, len(found), len(facts))
-		}
 		for path, value := range found {
 			source := value.FieldByName("Source").String()
-			if source == "" || facts[path].Source != source {
-				t.Errorf("%s: %s: source %q, shown as %q", d.Name, path, source, facts[path].Source)
+			if source == "" {
+				t.Errorf("%s: %s has no source", d.Name, path)
 			}
-			if strings.Contains(source, "no measurement of ours") && !facts[path].Estimated {
+			if strings.Contains(source, "no measurement of ours") && !value.FieldByName("Estimated").Bool() {
 				t.Errorf("%s: %s is an estimate and does not say so", d.Name, path)
 			}
 		}
@@ -248,7 +241,7 @@ func FuzzRead(f *testing.F) {
 		switch {
 		case err != nil && !problem.Is(err, problem.Invalid):
 			t.Errorf("the error is no problem of the file: %v", err)
-		case err == nil && (d.Cores() < 1 || !(d.Float32OperationsPerSecond() > 0) || len(d.Facts()) < 10):
+		case err == nil && (d.Cores() < 1 || !(d.Float32OperationsPerSecond() > 0)):
 			t.Errorf("accepted %+v", d)
 		}
 	})

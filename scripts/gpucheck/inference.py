@@ -44,9 +44,9 @@ def inference(check: Check) -> None:
     wanted = ("edge", "run", str(path), "--batch", "1,8", "--seconds", "2", "--onnxruntime", folder)
     measured = site.json(*wanted, timeout=max(5, check.left()))
     check.keep("edge.json", measured)
-    curve = measured.get("curve") or []
-    seen = "; ".join(f"batch {one['batch']}: {1000 * one['seconds']:.2f} ms" for one in curve)
-    check.add("the model on the CPU (tandem edge run)", seen, TANDEM, bool(curve))
+    cells = measured.get("cells") or []
+    seen = "; ".join(f"batch {one['batch']}: {1000 * one['latency']['mean_seconds']:.2f} ms" for one in cells)
+    check.add("the model on the CPU (tandem edge run)", seen, TANDEM, bool(cells))
     if "CUDAExecutionProvider" not in providers:
         check.add("the model by CUDAExecutionProvider", "no", CHECK, SKIPPED, "this onnxruntime is built without CUDA")
         return

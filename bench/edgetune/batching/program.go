@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -101,13 +102,29 @@ func (p programs) compare(out io.Writer) error {
 	return w.Flush()
 }
 
-// curveOf is the curve that "tandem edge run --json" prints.
-func curveOf(ran []byte) (batching.Curve, error) {
-	var measured struct {
-		Curve []batching.Point `json:"curve"`
+// cell is what "tandem edge run --json" prints of a setting.
+type cell struct {
+	Batch, Threads int
+	Latency        struct {
+		Mean      float64 `json:"mean_seconds"`
+		Deviation float64 `json:"deviation_seconds"`
 	}
+	Rate   float64 `json:"samples_per_second"`
+	Joules float64 `json:"joules_per_sample"`
+}
+
+// curveOf is the curve of the number of threads that had the highest throughput.
+func curveOf(ran []byte) (batching.Curve, error) {
+	var measured struct{ Cells []cell }
 	if err := json.Unmarshal(ran, &measured); err != nil {
 		return batching.Curve{}, err
 	}
-	return batching.NewCurve(measured.Curve)
+	best := slices.MaxFunc(measured.Cells, func(a, b cell) int { return cmp.Compare(a.Rate, b.Rate) })
+	var points []batching.Point
+	for _, one := range measured.Cells {
+		if one.Threads == best.Threads {
+			points = append(points, batching.Point{Batch: one.Batch, Seconds: one.Latency.Mean, Joules: one.Joules * float64(one.Batch), Deviation: one.Latency.Deviation})
+		}
+	}
+	return batching.NewCurve(points)
 }

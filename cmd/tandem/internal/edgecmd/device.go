@@ -2,8 +2,6 @@ package edgecmd
 
 import (
 	"cmp"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,59 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/device"
-	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/profiler/proc"
 )
-
-// printDevice prints all values of a device with their sources.
-func printDevice(out io.Writer, d device.Device) error {
-	fmt.Fprintf(out, "%s: %s\n", d.Name, format.Plain(d.Title))
-	for i, c := range d.Clusters {
-		fmt.Fprintf(out, "clusters[%d]: %s\n", i, format.Plain(c.Core))
-	}
-	for i, a := range d.Accelerators {
-		fmt.Fprintf(out, "accelerators[%d]: %s (%s)\n", i, format.Plain(a.Name), a.Kind)
-	}
-	fmt.Fprintln(out)
-	var rows [][]string
-	for _, fact := range d.Facts() {
-		kind := ""
-		if fact.Estimated {
-			kind = "estimate"
-		}
-		rows = append(rows, []string{fact.Name, shownFact(fact), kind, format.Plain(fact.Source)})
-	}
-	return term.Table(out, []string{"VALUE", "", "", "SOURCE"}, rows)
-}
-
-// shownFact writes a value with its unit, which is the end of its name.
-func shownFact(fact device.Fact) string {
-	unit := func(number float64) string {
-		switch {
-		case strings.HasSuffix(fact.Name, "_hertz"):
-			return hertz(number)
-		case strings.HasSuffix(fact.Name, "_watts"):
-			return fmt.Sprintf("%g W", number)
-		case strings.HasSuffix(fact.Name, "operations_per_second"):
-			return perSecond(number)
-		case strings.HasSuffix(fact.Name, "bytes_per_second"):
-			return byteRate(number)
-		}
-		return strconv.FormatFloat(number, 'g', -1, 64)
-	}
-	switch value := fact.Value.(type) {
-	case int64:
-		return format.Size(value)
-	case float64:
-		return unit(value)
-	case []float64:
-		return fmt.Sprintf("%d, %s to %s", len(value), unit(value[0]), unit(value[len(value)-1]))
-	}
-	return format.Plain(fmt.Sprint(fact.Value))
-}
 
 // ThisMachine finds out what the machine that the command runs on is made of.
 // What cannot be found out stays zero, and is named by [device.Machine.Device].

@@ -21,10 +21,10 @@ func devicesCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "devices [name]",
 		Short: "List the known devices, or show one with the source of every value",
-		Long: "List the known devices, or show one with the source of every value.\n\n" +
+		Long: "List the known devices, or show one with the source of every value, in JSON, as --device-file takes it.\n\n" +
 			"this-machine is the machine that the command runs on: its cores, clocks and memory are read, and its memory's speed is measured.\n" +
 			"With --device-file, devices that you describe yourself are listed too; one of the same name takes a known one's place.",
-		Example: "  tandem edge devices\n  tandem edge devices raspberry-pi-4\n  tandem edge devices --device-file my-board.yaml my-board --json",
+		Example: "  tandem edge devices\n  tandem edge devices raspberry-pi-4\n  tandem edge devices --device-file my-board.yaml my-board",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			devices, err := knownDevices(own)
@@ -39,7 +39,7 @@ func devicesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return term.PrintAnswer(out, asJSON, one, printDevice)
+			return term.WriteJSON(out, one)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -116,9 +116,6 @@ func perSecond(rate float64) string { return scaled(rate) + "op/s" }
 
 // byteRate is a bandwidth.
 func byteRate(rate float64) string { return scaled(rate) + "B/s" }
-
-// hertz is a clock.
-func hertz(clock float64) string { return scaled(clock) + "Hz" }
 
 func scaled(value float64) string {
 	for _, unit := range []struct {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -53,7 +52,7 @@ Inputs are made up from what the model declares.`,
   tandem edge run text.onnx --dimension sequence=128 --int-range 30000
   tandem edge run model.onnx --meter command:./plug
   tandem edge run model.onnx --provider all
-  tandem edge run model.onnx --batch 1,2,4,8,16 --json > curve.json`,
+  tandem edge run model.onnx --batch 1,2,4,8,16 --json > run.json`,
 		Args: term.Arguments(1, "a file with an ONNX model"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return flags.run(command, args[0])
@@ -100,19 +99,6 @@ func emulationProcessCommand() *cobra.Command {
 type edgeRun struct {
 	Model string `json:"model"`
 	emulator.Result
-	// Curve is the time and energy of a run by batch size, with the number of
-	// threads and the provider that had the highest throughput.
-	Curve         []curvePoint `json:"curve"`
-	CurveThreads  int          `json:"curve_threads"`
-	CurveProvider string       `json:"curve_provider,omitempty"`
-}
-
-// curvePoint is of a whole batch: seconds are the mean of the runs, as waiting needs it, joules as [emulator.Measurement] has them.
-type curvePoint struct {
-	Batch     int     `json:"batch"`
-	Seconds   float64 `json:"seconds"`
-	Joules    float64 `json:"joules"`
-	Deviation float64 `json:"deviation"`
 }
 
 func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
@@ -150,9 +136,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 	if failed != nil && len(result.Cells) == 0 {
 		return whyNot(path, f.dimensions, failed)
 	}
-	answer := edgeRun{Model: path, Result: result}
-	answer.Curve, answer.CurveThreads, answer.CurveProvider = curveOf(result.Cells)
-	if err := f.print(command.OutOrStdout(), answer); err != nil {
+	if err := term.PrintAnswer(command.OutOrStdout(), f.json, edgeRun{path, result}, printEdgeRun); err != nil {
 		return err
 	}
 	return failed
@@ -171,10 +155,6 @@ func whyNot(path string, dimensions map[string]int64, failed error) error {
 	return failed
 }
 
-func (f *edgeRunFlags) print(out io.Writer, answer edgeRun) error {
-	return term.PrintAnswer(out, f.json, answer, printEdgeRun)
-}
-
 // cells are all combinations of a provider, a number of threads and a batch size, each once.
 func (f *edgeRunFlags) cells() (cells []emulator.Cell) {
 	for _, provider := range f.providers {
@@ -191,18 +171,6 @@ func (f *edgeRunFlags) cells() (cells []emulator.Cell) {
 		}
 	}
 	return cells
-}
-
-// curveOf is the curve of the number of threads and the provider with the highest throughput.
-func curveOf(cells []emulator.Measurement) (curve []curvePoint, threads int, provider string) {
-	best := slices.MaxFunc(cells, func(a, b emulator.Measurement) int { return cmp.Compare(a.SamplesPerSecond, b.SamplesPerSecond) })
-	for _, m := range cells {
-		if m.Threads == best.Threads && m.Provider == best.Provider {
-			curve = append(curve, curvePoint{m.Batch, m.Latency.Mean, m.JoulesPerSample * float64(m.Batch), m.Latency.Deviation})
-		}
-	}
-	slices.SortFunc(curve, func(a, b curvePoint) int { return cmp.Compare(a.Batch, b.Batch) })
-	return curve, best.Threads, best.Provider
 }
 
 // byteSize is a flag such as 512MiB.
