@@ -49,7 +49,8 @@ Nothing is run. The estimates stand on what a device is made of, and on what
 factor of three to ten to either side. 10 to 20 measurements of a few models bring
 the median error to a few percent on most devices (docs/benchmarks/edgetune.md).
 Those that make estimates of other models worse are left out. What is measured of
-the model itself goes before every estimate.
+the model itself goes before every estimate. Runs by other execution providers than
+cpu count for the model itself only: estimates are of cpu.
 
 The latency is that of a batch, so that the smallest batch has the least: for
 larger ones ask for throughput or energy, with --constraint 'latency_ms <= 50'. If
@@ -111,10 +112,18 @@ func (f *deployFlags) run(out io.Writer, path string) error {
 			return err
 		}
 		known = append(known, one)
+		for _, run := range one.Runs {
+			if run.Provider != "" && !slices.Contains(targets[0].Providers, run.Provider) {
+				targets[0].Providers = append(targets[0].Providers, run.Provider)
+			}
+		}
+	}
+	if len(known) > 0 && len(targets[0].Providers) > 0 {
+		settings.Providers = append([]string{emu.CPU}, targets[0].Providers...)
 	}
 	found := make([]deployment.Deployment, 0, len(targets))
 	for _, target := range targets {
-		one, err := deployment.Find(a, target, known, settings)
+		one, err := deployment.Compare([]deployment.Variant{{Architecture: a}}, target, known, settings, deployment.Tolerance{})
 		if err != nil {
 			return fmt.Errorf("device %s: %w", target.Device.Name, err)
 		}

@@ -2,6 +2,7 @@ package edgecmd
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 )
@@ -221,6 +223,70 @@ func TestEstimatesStandOnWhatWasMeasured(t *testing.T) {
 	swapped := smallModel + "=" + strings.SplitN(own[1], "=", 2)[1]
 	if _, err = said(t, slices.Concat(asked, []string{"--measured", swapped})...); err == nil || !strings.Contains(err.Error(), "name the model that ran") {
 		t.Errorf("runs of another model: %v", err)
+	}
+}
+
+// What another execution provider took counts for the model that it ran, beside what cpu
+// took: of another model it is said that nothing follows. Without such runs, there is one.
+func TestRunsByAnotherProviderCount(t *testing.T) {
+	folder := t.TempDir()
+	measured := slower(t, folder, 1, 1, 1)
+	own := measured[:2]
+	for _, test := range []struct {
+		name, file string
+		factor     float64
+		given      []string
+		want, says string
+	}{
+		{"none", "", 0, measured, "", ""},
+		{"of another model", "resnet", 0.5, measured[2:], emu.CPU, "raspberry-pi-4: openvino, not recommended: it was not measured here, and estimates do not rank execution providers"},
+		{"slower", "lenet5", 3, own, emu.CPU, "its latency is 0.333 times as good as that of cpu"},
+		{"faster", "lenet5", 0.5, own, emu.OpenVINO, "its latency is 2 times as good as that of cpu"},
+	} {
+		if test.file != "" {
+			by(t, filepath.Join(folder, test.file+".json"), test.factor)
+		}
+		asked := append([]string{"deploy", lenetModel, "--device", "raspberry-pi-4"}, test.given...)
+		var found []deployment.Deployment
+		text, err := said(t, append(asked, "--json")...)
+		table, err2 := said(t, asked...)
+		program, err3 := said(t, append(asked, "--program")...)
+		if err := errors.Join(err, err2, err3, json.Unmarshal([]byte(text), &found)); err != nil {
+			t.Fatal(err)
+		}
+		if got := found[0].Configuration.Provider; got != test.want || !strings.Contains(table, test.says) || strings.Contains(table, "openvino") != (test.want != "") {
+			t.Errorf("%s: it is %q\n%s", test.name, got, table)
+		}
+		if strings.Contains(program, "OpenVINOExecutionProvider") != (test.want == emu.OpenVINO) {
+			t.Errorf("%s: the program is\n%s", test.name, program)
+		}
+	}
+}
+
+// by adds to the file what OpenVINO took: so many times as long as the CPU.
+func by(t *testing.T, path string, factor float64) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran edgeRun
+	if err := json.Unmarshal(content, &ran); err != nil {
+		t.Fatal(err)
+	}
+	ran.Cells = slices.DeleteFunc(ran.Cells, func(m emulator.Measurement) bool { return m.Provider != "" })
+	for _, m := range ran.Cells[:len(ran.Cells):len(ran.Cells)] {
+		m.Provider = emu.OpenVINO
+		for _, seconds := range []*float64{&m.Latency.P50, &m.Latency.P90, &m.Latency.P99, &m.Latency.MedianLow, &m.Latency.MedianHigh} {
+			*seconds *= factor
+		}
+		ran.Cells = append(ran.Cells, m)
+	}
+	if content, err = json.Marshal(ran); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
