@@ -197,7 +197,7 @@ func TestAFixedBatchIsAnswered(t *testing.T) {
 }
 
 // TestABoardMeasuresWhatIsTrained has a board measure the model that trials hand over, and
-// killed at it once.
+// killed at it once; started anew it goes on.
 func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 	t.Parallel()
 	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
@@ -247,6 +247,53 @@ func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 			return one.Inference == nil || one.Inference.Device != "board/lab" || one.Inference.Estimated()
 		})
 	})
+}
+
+// TestASecondAgentOfABoardIsRefused starts an agent of the same name while the first one
+// measures, for longer than a silent one keeps its name: the first goes on.
+func TestASecondAgentOfABoardIsRefused(t *testing.T) {
+	t.Parallel()
+	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(libraries) == 0 {
+		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
+	}
+	here := newSite(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	board := func(name string) *launch.Process {
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", name, "--onnxruntime", libraries[0], "--seconds", "12", "--width", "1e-9")
+		if err != nil {
+			t.Fatal(err)
+		}
+		endsWith(t, agent)
+		return agent
+	}
+	seen := func() []emu.Board { return read[emu.Boards](t, here.must("edge", "boards", "--json")).Boards }
+	first := board("lab")
+	until(t, "a board", func() bool { return len(seen()) == 1 })
+	s := newDeployedStudy(t, "named", "../inference_emu/emulator/testdata/cnn.onnx", "board/lab")
+	here.must("study", "create", s.file)
+	here.worker("--slots", "1")
+	until(t, "an order", func() bool { return seen()[0].Measuring != "" })
+	second, other := board("lab"), board("lab-2")
+	refusal := "another agent asks as board lab already: end it, or start this one with another --name"
+	until(t, "a refusal", func() bool { return strings.Contains(second.Output(), refusal) })
+	until(t, "two boards, one of which has measured", func() bool {
+		list := seen()
+		return len(list) == 2 && list[0].Measured > 0
+	})
+	if first.Ended() || strings.Contains(first.Output()+other.Output(), "refuses this board") || !strings.Contains(first.Output(), "measuring") {
+		t.Errorf("the first agent: %s\nthat of another name: %s", first.Output(), other.Output())
+	}
+	until(t, "the end of the second", second.Ended)
+	if said := strings.TrimSpace(second.Output()); !strings.HasSuffix(said, refusal) || strings.Contains(said, "measuring") {
+		t.Errorf("it measured, or ends with another word: %s", said)
+	}
 }
 
 // TestABoardsJoulesAreItsMeters has a board with a meter that says 1000 W, and one without:

@@ -10,6 +10,10 @@ type BoardAsk struct {
 	Device string `json:"device" minLength:"1" maxLength:"128" doc:"what it is: a name of the catalogue, or board/ and a name of your own"`
 	// Site is what it found out about itself.
 	Site Site `json:"site"`
+	// Agent names the process that asks, anew at each start; empty: it does not tell.
+	Agent string `json:"agent,omitempty" maxLength:"64" doc:"a random name of the process that asks; a second process that asks as the board is refused with 409"`
+	// Busy says that it measures, and wants no order.
+	Busy bool `json:"busy,omitempty" doc:"it measures, and only says that it is there"`
 	// WaitSeconds is how long the server may hold the request open.
 	WaitSeconds float64 `json:"wait_seconds,omitempty" minimum:"0" maximum:"60"`
 }

@@ -137,6 +137,37 @@ func TestAnArchitectureIsRunOnce(t *testing.T) {
 	})(t)
 }
 
+// What a worker measured of its own machine is measured again by a trial that comes a day
+// later, and the answer says what it took before; one that comes earlier measures nothing.
+func TestThisMachineIsMeasuredAgain(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		edgeStudy(w, "[this-machine]")
+		for day, factor := range []float64{1, 0, 2} { // 0: nothing is to be measured
+			b := w.box(false)
+			reply, err := w.service.Lease(w.ctx, protocol.LeaseRequest{Worker: b.id, Study: "edge"})
+			if err != nil || reply.Lease == nil {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			told, err := w.service.Architecture(w.ctx, reply.Lease.Trial, architecture(t, reply.Lease, 8))
+			if err != nil || (len(told.Run) == 8) != (factor > 0) || (len(told.Run) == 0) != (factor == 0) {
+				t.Fatalf("day %d: %+v, %v", day, told.Run, err)
+			}
+			report := protocol.InferenceReport{LeaseEpoch: reply.Lease.LeaseEpoch, Key: "architecture-8"}
+			for _, cell := range told.Run {
+				seconds := factor * 0.25 * float64(cell.Batch) / float64(cell.Threads)
+				report.Runs = append(report.Runs, emu.Run{Batch: cell.Batch, Threads: cell.Threads, Seconds: seconds, Low: seconds, High: seconds, P90: seconds, P99: seconds, Repetitions: 9})
+			}
+			if _, err := w.service.Inferences(w.ctx, reply.Lease.Trial, report); err != nil && len(report.Runs) > 0 {
+				t.Fatal(err)
+			}
+			time.Sleep(13 * time.Hour)
+		}
+		if got, err := w.service.Deployments(w.ctx, "edge", 2); err != nil || got.Devices[0].LatencySeconds.Value != 0.25 || got.Devices[0].Drift == nil || got.Devices[0].Drift.Seconds != 0.125 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})(t)
+}
+
 // What a worker measures comes after the report that would have waited for it, and even
 // after the trial went on elsewhere: the trials of its type of machine have it then, while
 // the search keeps what it was told.

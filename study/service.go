@@ -267,7 +267,7 @@ func (s *Service) loadPool(ctx context.Context) error {
 		kinds []string
 		load  func([]journal.PoolEntry) error
 	}{
-		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load}, {team.Kinds(), s.Load},
+		{allocator.Kinds(), s.allocator.Load}, {gpushare.Kinds(), s.gpus.Load}, {team.Kinds(), s.Load}, {inference.Kinds(), s.Remember},
 		{[]string{approximation.ResponsesEntry}, s.approximation.Load},
 	} {
 		var entries []journal.PoolEntry

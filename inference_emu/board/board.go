@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
@@ -31,6 +32,8 @@ type Server interface {
 // Agent measures on one device.
 type Agent struct {
 	Server Server
+	// Process is its random name: the server refuses another one that asks as the board.
+	Process string
 	// Board is its own name, Device what it is ([emu.BoardAsk]).
 	Board, Device string
 	Site          emu.Site
@@ -49,15 +52,28 @@ const (
 	// longer its answer is waited for.
 	wait     = 20 * time.Second
 	patience = 30 * time.Second
+	// mostRefused is how often the server may refuse in a row, refusedPause apart, before this
+	// one ends: an agent whose machine went off is missed only after wait.
+	mostRefused  = 9
+	refusedPause = 5 * time.Second
 	// maxFailure bounds the words about a failure.
 	maxFailure = 4096
 )
 
 // Run asks and measures until the context ends, or the server refuses the board.
 func (a Agent) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if _, err := a.Once(ctx, wait); err != nil {
+	pause := retry.NewPause(refusedPause, refusedPause)
+	for refused := 0; ctx.Err() == nil; {
+		switch _, err := a.Once(ctx, wait); {
+		case err == nil:
+			refused = 0
+		case !problem.Is(err, problem.Conflict) || refused == mostRefused:
 			return err
+		default:
+			if refused++; refused == 1 {
+				a.Logger.Warn("the server refuses this board; it is asked again for a while, in case that agent has just ended", "reason", err)
+			}
+			pause.Wait(ctx)
 		}
 	}
 	return nil
@@ -65,12 +81,7 @@ func (a Agent) Run(ctx context.Context) error {
 
 // Once asks for an order, measures it, and reports that; false if there was none.
 func (a Agent) Once(ctx context.Context, wait time.Duration) (bool, error) {
-	ask := emu.BoardAsk{Board: a.Board, Device: a.Device, Site: a.Site, WaitSeconds: wait.Seconds()}
-	var reply emu.BoardReply
-	err := a.call(ctx, wait+patience, func(ctx context.Context) (err error) {
-		reply, err = a.Server.AskBoard(ctx, ask)
-		return err
-	})
+	reply, err := a.ask(ctx, wait, false)
 	if err != nil || reply.Order == nil {
 		return false, ended(ctx, err)
 	}
@@ -79,7 +90,9 @@ func (a Agent) Once(ctx context.Context, wait time.Duration) (bool, error) {
 		runs.Provider = reply.Order.Cells[0].Provider
 	}
 	var failed error
-	if runs.Runs, failed = a.measure(ctx, *reply.Order); ctx.Err() != nil {
+	end := a.busy(ctx)
+	runs.Runs, failed = a.measure(ctx, *reply.Order)
+	if end(); ctx.Err() != nil {
 		return false, nil // it gets the order again, or another board does
 	}
 	if failed != nil {
@@ -91,6 +104,30 @@ func (a Agent) Once(ctx context.Context, wait time.Duration) (bool, error) {
 		return err
 	})
 	return true, ended(ctx, err)
+}
+
+// ask asks for an order, or only says that the board is there.
+func (a Agent) ask(ctx context.Context, wait time.Duration, busy bool) (reply emu.BoardReply, err error) {
+	ask := emu.BoardAsk{Board: a.Board, Device: a.Device, Site: a.Site, Agent: a.Process, Busy: busy, WaitSeconds: wait.Seconds()}
+	err = a.call(ctx, wait+patience, func(ctx context.Context) (err error) {
+		reply, err = a.Server.AskBoard(ctx, ask)
+		return err
+	})
+	return reply, err
+}
+
+// busy has the server know that the board is there while it measures, until end is called.
+func (a Agent) busy(ctx context.Context) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := a.ask(ctx, wait, true); err != nil {
+				return // the next question says why
+			}
+		}
+	})
+	return func() { stop(); telling.Wait() }
 }
 
 // ended is the error, unless the agent was to end.

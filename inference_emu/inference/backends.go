@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/backend"
@@ -137,18 +136,6 @@ func (p *Places) Backends(ctx context.Context) ([]backend.Backend, error) {
 		list[i].Seen = p.service.seen(list[i].Device)
 	}
 	return list, nil
-}
-
-// seen is when a board of the device asked last; nil: none did in the last day.
-func (s *Service) seen(name string) (last *time.Time) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	for _, one := range s.boards {
-		if at := one.view.Seen; one.view.Device == name && (last == nil || at.After(*last)) {
-			last = &at
-		}
-	}
-	return last
 }
 
 // ChooseBackend says on which backend the trial's model is served best, by the priority or,

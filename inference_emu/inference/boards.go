@@ -3,7 +3,6 @@ package inference
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,9 +27,6 @@ const (
 	orderCells = 3
 	// askEvery is how often it is looked whether there is something to measure.
 	askEvery = 2 * time.Second
-	// mostBoards bounds the boards that are remembered, boardMemory for how long.
-	mostBoards  = 256
-	boardMemory = 24 * time.Hour
 	// mostFailures is how often a model may fail on a device before no board is asked
 	// again, until the server is started anew.
 	mostFailures = 2
@@ -69,21 +65,28 @@ func WantedBy(study journal.Study, trials []trial.Trial) Wanted {
 	return one
 }
 
-// board is one that asked. The service's lock guards it.
-type board struct {
-	view emu.Board
-}
-
 // AskBoard gives a board a model to measure, waiting for one up to WaitSeconds. A board
 // that asks again before it answered gets its order again.
 func (s *Service) AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardReply, error) {
 	if faults := boardFaults(ask.Device, ask.Site); len(faults) > 0 {
 		return emu.BoardReply{}, problem.WithFields("the board is not valid", faults)
 	}
-	s.present(ask)
-	end := s.options.Now().Add(time.Duration(ask.WaitSeconds * float64(time.Second)))
+	leave, err := s.admit(ctx, ask)
+	if err != nil {
+		return emu.BoardReply{}, err
+	}
+	defer leave()
+	old, err := s.note(ctx, ask)
+	if err != nil {
+		return emu.BoardReply{}, err
+	}
+	s.heard(old, ask)
+	end := s.options.Now().Add(waiting(ask))
 	for {
-		order, err := s.orderFor(ctx, ask)
+		var order *emu.BoardOrder
+		if !ask.Busy {
+			order, err = s.orderFor(ctx, ask)
+		}
 		left := end.Sub(s.options.Now())
 		if err != nil || order != nil || left <= 0 {
 			return emu.BoardReply{Order: order}, err
@@ -97,83 +100,24 @@ func (s *Service) AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardRepl
 	}
 }
 
+// heard looks again at what follows from what the board said of itself before.
+func (s *Service) heard(old emu.Board, ask emu.BoardAsk) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if !reflect.DeepEqual(old.Site, ask.Site) {
+		s.changes++
+		clear(s.deployed) // it may have other providers
+	}
+	if old.Site.Software != ask.Site.Software {
+		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.again && one.device == ask.Device })
+	}
+}
+
 func boardFaults(name string, site emu.Site) (faults []problem.Field) {
 	if _, err := machineOf(site).Device(); err != nil {
 		faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
 	}
 	return append(faults, deviceFaults(name)...)
-}
-
-// present notes that the board is there.
-func (s *Service) present(ask emu.BoardAsk) {
-	now := s.options.Now()
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	maps.DeleteFunc(s.boards, func(_ string, one *board) bool { return now.Sub(one.view.Seen) > boardMemory })
-	one, ok := s.boards[ask.Board]
-	if !ok {
-		if len(s.boards) >= mostBoards {
-			oldest := slices.MinFunc(slices.Collect(maps.Values(s.boards)), func(a, b *board) int { return a.view.Seen.Compare(b.view.Seen) })
-			delete(s.boards, oldest.view.Name)
-		}
-		one = &board{}
-		s.boards[ask.Board] = one
-	}
-	if !reflect.DeepEqual(one.view.Site, ask.Site) {
-		s.changes++
-		clear(s.deployed) // it may have other providers
-	}
-	if one.view.Site.Software != ask.Site.Software {
-		maps.DeleteFunc(s.settled, func(one settled, _ time.Time) bool { return one.again && one.device == ask.Device })
-	}
-	one.view.Name, one.view.Device, one.view.Site, one.view.Seen = ask.Board, ask.Device, ask.Site, now
-}
-
-// Boards are those that asked in the last day, by name.
-func (s *Service) Boards(context.Context) (emu.Boards, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	answer := emu.Boards{Boards: []emu.Board{}}
-	for _, one := range s.boards {
-		answer.Boards = append(answer.Boards, one.view)
-	}
-	slices.SortFunc(answer.Boards, func(a, b emu.Board) int { return cmp.Compare(a.Name, b.Name) })
-	return answer, nil
-}
-
-// siteOf is what a board said of the device, with the providers that any board of it has.
-func (s *Service) siteOf(name string) (site emu.Site, ok bool) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	var providers []string
-	for _, one := range s.boards {
-		if one.view.Device == name {
-			site, ok = one.view.Site, true
-			providers = append(providers, site.Providers...)
-		}
-	}
-	slices.Sort(providers)
-	site.Machine, site.Providers = name, slices.Compact(providers)
-	return site, ok
-}
-
-// CheckBoards says which boards a study names that nobody has heard of.
-func (s *Service) CheckBoards(def definition.Definition) error {
-	if def.Inference == nil {
-		return nil
-	}
-	var faults []problem.Field
-	for i, name := range def.Inference.Names() {
-		own, ok := strings.CutPrefix(name, device.BoardPrefix)
-		if _, known := s.siteOf(name); ok && !known {
-			faults = append(faults, problem.Field{Path: fmt.Sprintf("inference.devices[%d]", i), Value: name,
-				Message: "is no board that has asked this server for work in the last day: run \"tandem edge agent --device " + own + "\" on it first"})
-		}
-	}
-	if len(faults) > 0 {
-		return problem.WithFields("the study names boards that are not there", faults)
-	}
-	return nil
 }
 
 // looked is which architecture is looked at for which device; fresh, with a fit to all that
@@ -256,10 +200,11 @@ func (s *Service) answeredBy(sent emu.BoardRuns) {
 	if s.orders[at].board == sent.Board {
 		delete(s.orders, at)
 	}
-	if one, ok := s.boards[sent.Board]; ok {
-		one.view.Measuring, one.view.Failure, one.view.Seen = "", sent.Failure, s.options.Now()
-		one.view.Measured += len(sent.Runs)
-	}
+	now := s.options.Now()
+	s.change(sent.Board, func(one *emu.Board) {
+		one.Measuring, one.Failure, one.Seen = "", sent.Failure, now
+		one.Measured += len(sent.Runs)
+	})
 	if len(sent.Runs) == 0 {
 		s.failures[failed]++
 		return
@@ -281,7 +226,7 @@ func (s *Service) refresh(ctx context.Context, name, key, machine, failure strin
 			continue
 		}
 		if _, known := s.siteOf(first); name == "" && !known && strings.HasPrefix(first, device.BoardPrefix) {
-			continue // the board is gone
+			continue // no board was ever there
 		}
 		a, target, others, err := s.lookAt(ctx, *def.Inference, looked{key: key, device: first, machine: machine})
 		if err != nil {

@@ -158,7 +158,7 @@ func (s *Service) target(devices []device.Device, a emu.Architecture, name, mach
 		return target, err
 	}
 	if !ok {
-		return target, problem.New(problem.Unavailable, "the board %s has not asked this server for work since it was started: run \"tandem edge agent\" on it", name)
+		return target, problem.New(problem.Unavailable, "the board %s has never asked this server for work: run \"tandem edge agent\" on it", name)
 	}
 	target.Device, err = machineOf(site).Device()
 	target.Device.Name, target.Device.Title = name, site.Processor
@@ -194,8 +194,8 @@ func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) 
 }
 
 // toRun are the settings in which the worker shall run inferences: where one of
-// the devices is its own machine, or memory is scarce on one; no such run is known; and no
-// other worker of the kind is at it: one that had this trial before may have lost it with
+// the devices is its own machine, or memory is scarce on one; no such run of the last day is
+// known; and no other worker of the kind is at it: one that had this trial before may have lost it with
 // its lease.
 func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine string, id trial.ID) []protocol.InferenceCell {
 	at := slices.IndexFunc(a.Sites, func(site emu.Site) bool { return site.Machine == machine })
@@ -234,9 +234,10 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 		}
 	}
 	var wanted []protocol.InferenceCell
+	since := s.options.Now().Add(-deployment.CheckAfter) // what is older is measured again
 	for _, provider := range append([]string{""}, a.Sites[at].Providers...) {
 		// Two are what memory needs ([scarce]), which says nothing of the best.
-		if ran := countRuns(a, machine, provider); ran > 2 || ran >= len(cells) || provider != "" && !slices.Contains(def.Inference.Providers, provider) {
+		if ran := countRuns(a, machine, provider, since); ran > 2 || ran >= len(cells) || provider != "" && !slices.Contains(def.Inference.Providers, provider) {
 			continue
 		}
 		for _, cell := range cells {
@@ -247,9 +248,9 @@ func (s *Service) toRun(a emu.Architecture, def definition.Definition, machine s
 	return wanted
 }
 
-func countRuns(a emu.Architecture, machine, provider string) (n int) {
+func countRuns(a emu.Architecture, machine, provider string, since time.Time) (n int) {
 	for _, run := range a.Runs {
-		if run.Machine == machine && run.Provider == provider {
+		if run.Machine == machine && run.Provider == provider && run.At.After(since) {
 			n++
 		}
 	}

@@ -147,9 +147,7 @@ func (s *Service) take(name string, asked settled) bool {
 	}
 	maps.DeleteFunc(s.orders, func(_ claim, one order) bool { return one.board == name || now.After(one.until) })
 	s.orders[at] = order{name, now.Add(orderTerm)}
-	if one, ok := s.boards[name]; ok {
-		one.view.Measuring = asked.key
-	}
+	s.change(name, func(one *emu.Board) { one.Measuring = asked.key })
 	return true
 }
 
@@ -162,9 +160,7 @@ func (s *Service) release(name string, asked settled, all bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.orders, claim{asked.key, asked.device})
-	if one, ok := s.boards[name]; ok {
-		one.view.Measuring = ""
-	}
+	s.change(name, func(one *emu.Board) { one.Measuring = "" })
 	if all {
 		if len(s.settled) >= mostSettled {
 			clear(s.settled) // each is looked at once more
@@ -187,9 +183,12 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, a
 	}
 	var cells []deployment.Cell
 	if asked.again {
-		s.mutex.Lock()
-		by := deployment.Checking{Now: s.options.Now(), Software: softwareOf(asked.device, s.boards)}
-		s.mutex.Unlock()
+		by := deployment.Checking{Now: s.options.Now()}
+		for _, one := range s.boardsOf(asked.device) {
+			if one.Site.Software != "" {
+				by.Software = append(by.Software, one.Site.Software)
+			}
+		}
 		cells, err = deployment.Again(a, target, others, settings, by)
 	} else {
 		cells, err = deployment.Next(a, target, others, settings, orderCells)
@@ -205,14 +204,4 @@ func (s *Service) toMeasure(ctx context.Context, section definition.Inference, a
 		}
 	}
 	return order, nil
-}
-
-// softwareOf is what boards of the device run with, as far as they told.
-func softwareOf(device string, boards map[string]*board) (list []string) {
-	for _, one := range boards {
-		if one.view.Device == device && one.view.Site.Software != "" {
-			list = append(list, one.view.Site.Software)
-		}
-	}
-	return list
 }

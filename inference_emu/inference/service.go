@@ -84,6 +84,7 @@ type Options struct {
 
 // Service is the ground truth of inference. It is safe for concurrent use.
 type Service struct {
+	*roster
 	store   Store
 	options Options
 	// also is what choices of backends want to know of a device.
@@ -100,7 +101,6 @@ type Service struct {
 	claims   map[claim]claimed
 	deployed map[question]answered
 	learned  int                   // counts what calibrates estimates
-	boards   map[string]*board     // by name
 	changes  int                   // counts what can make boards wanted
 	idle     map[string]idle       // by device
 	orders   map[claim]order       // what boards measure
@@ -127,7 +127,7 @@ func New(store Store, options Options) *Service {
 	return &Service{
 		store: store, options: options, searching: gate.New(), fitting: gate.New(), fits: deployment.Fits{Now: options.Now}, makes: make(map[string]*making),
 		deciding: make(map[string]*turn), claims: make(map[claim]claimed), deployed: make(map[question]answered),
-		boards: make(map[string]*board), idle: make(map[string]idle), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]time.Time),
+		roster: newRoster(options), idle: make(map[string]idle), orders: make(map[claim]order), failures: make(map[claim]int), settled: make(map[settled]time.Time),
 		also: func(context.Context, string) ([]Wanted, error) { return nil, nil },
 	}
 }

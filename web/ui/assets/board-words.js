@@ -3,8 +3,8 @@ import { count, moment } from "./format.js";
 
 /** What one board is at, in words. */
 export function boardWords(one) {
-  const silent = Date.now() - Date.parse(one.seen) > 60_000; // a question is open for 20 s
-  const doing = silent && !one.measuring ? `has not asked since ${moment(one.seen)}` : one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
+  const silent = Date.now() - Date.parse(one.seen) > 60_000; // it asks every 20 s, also while it measures
+  const doing = silent ? `has not asked since ${moment(one.seen)}` : one.measuring ? "measures a model now" : one.failure ? `failed: ${one.failure}` : "waits for models";
   const providers = ["cpu", ...(one.site.providers ?? [])].join(", ");
   return `${one.name} (${one.device}, ${providers}) ${doing}, ${count(one.measured)} measured since the server started`;
 }

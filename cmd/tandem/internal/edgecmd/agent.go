@@ -1,6 +1,7 @@
 package edgecmd
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	emu "github.com/tandem-tune/tandem/inference_emu"
@@ -55,7 +57,7 @@ clocks stay as they are.`,
 	}
 	set := command.Flags()
 	set.StringVar(&flags.device, "device", "", "what this board is: a name of the catalogue, or one of your own (required)")
-	set.StringVar(&flags.name, "name", "", "this board's own name, which no other one has (default this host's)")
+	set.StringVar(&flags.name, "name", "", "this board's own name: a second agent of one name is refused (default this host's)")
 	set.Var(&flags.memory, "memory", "memory a model may take beyond the loaded library")
 	set.Float64Var(&flags.precision.Seconds, "seconds", 5, "how long each setting is measured at most")
 	set.Float64Var(&flags.precision.RelativeWidth, "width", emulator.DefaultRelativeWidth, "measure until the 95% interval of the median is this narrow, as a part of the median")
@@ -104,7 +106,7 @@ func (f *agentFlags) run(command *cobra.Command) error {
 	}
 	agent := board.Agent{
 		Meter:  meter,
-		Server: client, Board: f.name, Device: name, Site: site, Library: library, MemoryBytes: int64(f.memory),
+		Server: client, Process: rand.Text(), Board: f.name, Device: name, Site: site, Library: library, MemoryBytes: int64(f.memory),
 		Precision: f.precision, Logger: logger,
 	}
 	logger.Info("this board asks for models to measure", "board", f.name, "device", name, "processor", own.Processor, "cores", own.Cores)
@@ -152,40 +154,27 @@ func SiteOf(own device.Machine) emu.Site {
 }
 
 func boardsCommand() *cobra.Command {
-	var server term.Connection
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "boards",
-		Short: "List the boards that measure models for a server's studies",
+	var flags term.Flags
+	command := term.List[emu.Board]{
+		Short: "List the boards that measure models for a server's studies", Key: "boards",
 		Example: `  tandem edge boards
   tandem edge boards --json`,
-		Args: term.Arguments(0, "no arguments"),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := server.Open()
-			if err != nil {
-				return err
-			}
-			list, err := client.Boards(command.Context())
-			if err != nil {
-				return err
-			}
-			return term.PrintAnswer(command.OutOrStdout(), asJSON, emu.Boards{Boards: list}, printBoards)
-		},
-	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	term.AddConnectionFlags(command, &server)
+		Get: (*rest.Client).Boards, Print: printBoards,
+	}.Command(&flags)
+	command.Use = "boards"
+	flags.Add(command)
 	return command
 }
 
-func printBoards(out io.Writer, answer emu.Boards) error {
+func printBoards(out io.Writer, list []emu.Board) error {
 	heading := []string{"BOARD", "DEVICE", "PROCESSOR", "CORES", "PROVIDERS", "SEEN", "MEASURED", "NOW"}
-	return term.Rows(out, answer.Boards, "No board asked in the last day, or since the server started: run \"tandem edge agent\" on one.", heading, func(one emu.Board) []string {
+	return term.Rows(out, list, "No board asked in the last day: run \"tandem edge agent\" on one.", heading, func(one emu.Board) []string {
 		doing := "waits"
 		switch {
+		case time.Since(one.Seen) > time.Minute: // it asks every 20 seconds, also while it measures
+			doing = "silent"
 		case one.Measuring != "":
 			doing = "measures " + one.Measuring[:min(len(one.Measuring), 12)]
-		case time.Since(one.Seen) > time.Minute: // a question is open for 20 seconds
-			doing = "silent"
 		case one.Failure != "":
 			doing = "failed: " + format.Plain(one.Failure)
 		}

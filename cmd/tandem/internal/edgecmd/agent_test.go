@@ -33,10 +33,14 @@ func TestTheNameOfABoard(t *testing.T) {
 
 // A board that asks no more does not wait.
 func TestABoardThatAsksNoMoreIsSilent(t *testing.T) {
-	for since, want := range map[time.Duration]string{time.Second: "waits", time.Hour: "silent"} {
+	for _, test := range []struct {
+		since           time.Duration
+		measuring, want string
+	}{{time.Second, "", "waits"}, {time.Second, "0123456789abcdef", "measures 0123456789ab"}, {time.Hour, "", "silent"}, {time.Hour, "0123456789abcdef", "silent"}} {
 		var out bytes.Buffer
-		if err := printBoards(&out, emu.Boards{Boards: []emu.Board{{Name: "cam", Device: "board/camera-2", Seen: time.Now().Add(-since)}}}); err != nil || !strings.Contains(out.String(), want) {
-			t.Errorf("after %s: %v\n%s", since, err, out.String())
+		one := emu.Board{Name: "cam", Device: "board/camera-2", Seen: time.Now().Add(-test.since), Measuring: test.measuring}
+		if err := printBoards(&out, []emu.Board{one}); err != nil || !strings.Contains(out.String(), test.want) {
+			t.Errorf("after %s: %v\n%s", test.since, err, out.String())
 		}
 	}
 }
