@@ -256,6 +256,9 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 		return tuning.Outcome{}, problem.New(problem.Exhausted, "a batch of %d needs %s %s, more than the %s that it may take (inference.memory_mib)",
 			c.BatchSize, mebibytes(memory), what, mebibytes(most))
 	}
+	if s.settled && !ok {
+		return tuning.Outcome{}, problem.New(problem.NotFound, "it was not measured")
+	}
 	p := s.predict(c)
 	if ok {
 		joules := s.joules(c, p, estimate.Estimate{Value: run.Seconds, Low: run.Low, High: run.High})
@@ -264,9 +267,6 @@ func (s site) evaluate(c tuning.Configuration) (tuning.Outcome, error) {
 		}
 		return tuning.Outcome{LatencySeconds: run.Seconds, LatencySecondsLow: run.Low, LatencySecondsHigh: run.High,
 			Joules: joules.Value, JoulesLow: joules.Low, JoulesHigh: joules.High, MemoryBytes: max(run.MemoryBytes, 1), Measured: true}, nil
-	}
-	if s.settled {
-		return tuning.Outcome{}, problem.New(problem.NotFound, "it was not measured")
 	}
 	if !(p.Seconds.Value > 0) || math.IsInf(p.Seconds.Value, 0) {
 		return tuning.Outcome{}, problem.New(problem.Internal, "there is no estimate for a batch of %d", c.BatchSize)
