@@ -42,7 +42,7 @@ for word; do printf '%%s\n' "$word"; done > "$place/new.$last"
 env > "$place/env.$last"
 mv "$place/new.$last" "$place/args.$last"
 trap 'echo > "$place/term.$last"; exit 0' TERM
-until [ -e "$place/end.$last" ] || [ -e "$place/end" ] || [ ! -e "$place" ]; do sleep 0.05; done
+until [ -e "$place/end.$last" ] || [ -e "$place/end" ] || [ ! -e "$place" ]; do sleep 0.2; done
 [ -e "$place/end.$last" ] || exit 0
 cat "$place/say.$last" >&2
 exit "$(cat "$place/end.$last")"
