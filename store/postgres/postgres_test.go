@@ -109,7 +109,7 @@ func TestWritesDoNotReadAllEvents(t *testing.T) {
 	address := fresh(t)
 	store := own(t, connect(t, address))
 	storetest.Apply(t, store, storetest.NewStudy("s"))
-	const steps = 1500
+	const steps = 500
 	for i := range steps {
 		step := storetest.Step("s", i)
 		step.Behind = &journal.Position{Study: "s", Sequence: int64(i)}
