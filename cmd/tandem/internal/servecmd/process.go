@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -246,13 +249,19 @@ func (p *Process) hosts() []string {
 	return append([]string{host}, p.options.allowedHosts...)
 }
 
-// URL is where the server answers.
+// URL is where the server answers. One that answers on all addresses is named as --allow-host
+// says, else as this machine's programs reach it.
 func (p *Process) URL() string {
 	scheme := "http"
 	if p.certificates != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + p.listener.Addr().String()
+	address := p.listener.Addr().String()
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsUnspecified() {
+		names := append(slices.Clone(p.options.allowedHosts), "localhost")
+		address = net.JoinHostPort(names[0], strconv.Itoa(int(at.Port())))
+	}
+	return scheme + "://" + address
 }
 
 func random() uint64 {

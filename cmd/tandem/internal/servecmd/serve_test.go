@@ -105,6 +105,17 @@ func TestATrustedProxySaysWhoAsks(t *testing.T) {
 	}
 }
 
+// A server on all addresses names one under which it answers.
+func TestTheGreetingHasAnAddressToUse(t *testing.T) {
+	for name, flags := range map[string][]string{"localhost": nil, "tuning.example.org": {"--allow-host", "tuning.example.org"}} {
+		greeting, end := serving(t, t.TempDir(), append(flags, "--listen", "0.0.0.0:0", "--plain-http")...)
+		if !regexp.MustCompile(`answers at http://`+name+`:\d+,`).MatchString(greeting) || strings.Contains(greeting, "[::]") {
+			t.Errorf("%s: %s", name, greeting)
+		}
+		end()
+	}
+}
+
 // TestIdleConnectionsKeepNoDeepStack: the server's own count of its stacks is compared
 // before and after 400 connections have each made a request and stay open.
 func TestIdleConnectionsKeepNoDeepStack(t *testing.T) {
