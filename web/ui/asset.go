@@ -25,10 +25,10 @@ var assetFiles embed.FS
 // asset is one embedded file, ready to be sent.
 type asset struct {
 	content []byte
-	packed  []byte   // the same, compressed with gzip; nil where that makes it no smaller
-	kind    string   // its Content-Type
-	tag     string   // its ETag: embedded files have no modification time
-	imports []string // the modules that it imports, by their path under /assets/
+	packed  func() []byte   // the same, compressed with gzip when it is first asked for; nil where that makes it no smaller
+	kind    string          // its Content-Type
+	tag     string          // its ETag: embedded files have no modification time
+	imports func() []string // the modules that it imports, by their path under /assets/
 }
 
 // assets are all embedded files.
@@ -39,7 +39,7 @@ type assets struct {
 	base string
 }
 
-// embedded reads and compresses every file, when it is first needed.
+// embedded reads every file, when the first is needed.
 var embedded = sync.OnceValue(newAssets)
 
 // newAssets panics for a type that is missing from kindOf: a programming error.
@@ -59,7 +59,8 @@ func newAssets() *assets {
 		all.Write(sum[:])
 		name = strings.TrimPrefix(name, "assets/")
 		list.files[name] = asset{
-			content: content, packed: pack(content), kind: kindOf(name), tag: hex.EncodeToString(sum[:16]), imports: importsOf(name, content),
+			content: content, kind: kindOf(name), tag: hex.EncodeToString(sum[:16]),
+			packed: sync.OnceValue(func() []byte { return pack(content) }), imports: sync.OnceValue(func() []string { return importsOf(name, content) }),
 		}
 		return nil
 	})
@@ -123,10 +124,12 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header, content, tag := w.Header(), file.content, file.tag
 	header.Set("Vary", "Accept-Encoding")
-	if file.packed != nil && compress.Accepts(r) {
-		header.Set("Content-Encoding", "gzip")
-		header.Set("Content-Length", strconv.Itoa(len(file.packed)))
-		content, tag = file.packed, file.tag+"-gzip"
+	if compress.Accepts(r) {
+		if packed := file.packed(); packed != nil {
+			header.Set("Content-Encoding", "gzip")
+			header.Set("Content-Length", strconv.Itoa(len(packed)))
+			content, tag = packed, file.tag+"-gzip"
+		}
 	}
 	header.Set("Content-Type", file.kind)
 	header.Set("Cache-Control", caching)
@@ -147,7 +150,7 @@ func (a *assets) modules(name string) []string {
 			continue
 		}
 		list = append(list, one)
-		next = append(next, file.imports...)
+		next = append(next, file.imports()...)
 	}
 	return list
 }
