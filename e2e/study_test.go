@@ -56,10 +56,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	waiting()
-	withoutShims()
-	compileClient()
 	var err error
 	built, err = os.MkdirTemp("", "tandem-e2e-")
+	if err == nil {
+		err = plainPython(built)
+	}
+	compileClient()
 	if err == nil && binary == "" {
 		binary, err = launch.Build(context.Background(), built)
 	}
@@ -86,16 +88,17 @@ func waiting() {
 	}
 }
 
-// withoutShims puts the folder of the real python3 first: the script that stands
-// for it where a version manager is installed takes as long as the interpreter.
-func withoutShims() {
-	folder, err := exec.Command("python3", "-c", "import os, sys; print(os.path.dirname(sys.executable), end='')").Output()
-	if err != nil || len(folder) == 0 {
-		return // tests that need Python say that there is none
+// plainPython puts a virtual environment in the folder first, without a package: what others
+// have installed, and a version manager, would be started with each trial too.
+func plainPython(folder string) error {
+	if _, err := exec.LookPath("python3"); err != nil {
+		return nil //nolint:nilerr // tests that need Python say that there is none
 	}
-	if err := os.Setenv("PATH", string(folder)+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
-		panic(err)
+	environment := filepath.Join(folder, "python")
+	if output, err := exec.Command("python3", "-m", "venv", "--without-pip", environment).CombinedOutput(); err != nil {
+		return fmt.Errorf("make a virtual environment: %w\n%s", err, output)
 	}
+	return os.Setenv("PATH", filepath.Join(environment, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // compileClient keeps the Python client compiled: scripts read it from a folder
