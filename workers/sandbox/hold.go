@@ -114,7 +114,9 @@ func (o order) launcher() (*Held, error) {
 	if os.Getenv(launcherMark) != "" {
 		return nil, errors.New("this is a launcher already: the program must call sandbox.Process for its subcommand")
 	}
-	h := &Held{Command: &exec.Cmd{Path: thisProgram, Args: append([]string{"tandem"}, Subcommand()...), Env: []string{"LANG=C", launcherMark + "=1"}}}
+	// It lives for milliseconds, in which there is no garbage to collect.
+	environment := []string{"LANG=C", "GOGC=off", launcherMark + "=1"}
+	h := &Held{Command: &exec.Cmd{Path: thisProgram, Args: append([]string{"tandem"}, Subcommand()...), Env: environment}}
 	var err error
 	if h.order, err = o.file(); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // reach is what commands may open. Its paths are absolute and lead over no
@@ -31,7 +32,10 @@ func (r reach) plus(other reach) reach {
 
 // everybodys is what all commands reach: the system's programs and libraries,
 // what of its settings everybody may read, and devices that compute.
-func everybodys() reach {
+func everybodys() reach { return public().plus(reach{}) }
+
+// public is looked for once: a worker's start needs it twice.
+var public = sync.OnceValue(func() reach {
 	r := reach{write: []string{sharedMemory}, list: []string{"/dev", "/etc"}}
 	for _, path := range []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/snap",
@@ -45,7 +49,7 @@ func everybodys() reach {
 	r.addPublic("/etc")
 	r.devices = devices()
 	return r
-}
+})
 
 // devices are those that everybody uses, and those that compute. The driver of a GPU
 // makes some when the first program asks for them.
