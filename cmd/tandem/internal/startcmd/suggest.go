@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // suggestion is the study that is written.
@@ -25,14 +26,15 @@ type suggestion struct {
 
 // A rule says what to try of an option by its name, around its default.
 type rule struct {
-	name *regexp.Regexp
+	name func() *regexp.Regexp
 	kind string // model or training
 	try  func(option) string
 }
 
-// named matches whole words of an option's name.
-func named(words string) *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[_.-])(` + words + `)([_.-]|$)`)
+// named matches whole words of an option's name. It is compiled when it is first asked
+// for: every start of the program would wait for it.
+func named(words string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(^|[_.-])(` + words + `)([_.-]|$)`) })
 }
 
 // never are options that are no hyperparameters whatever they hold.
@@ -86,8 +88,8 @@ func suggest(found seen) suggestion {
 // add puts an option into the space, or into the comments.
 func (s *suggestion) add(one option) {
 	last := one.Name[strings.LastIndexByte(one.Name, '.')+1:]
-	batch := strings.Contains(last, "batch_size") && !held.MatchString(last)
-	if !fit.MatchString(one.Name) || never.MatchString(last) && !batch {
+	batch := strings.Contains(last, "batch_size") && !held().MatchString(last)
+	if !fit().MatchString(one.Name) || never().MatchString(last) && !batch {
 		return
 	}
 	was := "has no default"
@@ -95,7 +97,7 @@ func (s *suggestion) add(one option) {
 		was = "is " + yaml(one.Default)
 	}
 	for _, rule := range rules {
-		if !rule.name.MatchString(last) {
+		if !rule.name().MatchString(last) {
 			continue
 		}
 		tried := rule.try(one)
@@ -122,7 +124,7 @@ func (s *suggestion) add(one option) {
 }
 
 // fit are names that a parameter can have.
-var fit = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
+var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) })
 
 // scaled tries from a share of the default to a multiple of it, logarithmically, and
 // up to 1 where the default is at most 1. Without one it tries small numbers.
