@@ -3,6 +3,7 @@ package device
 import (
 	"slices"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -16,20 +17,8 @@ const BoardPrefix = "board/"
 // unknownProcessor is that of a machine whose kernel does not name it.
 const unknownProcessor = "unknown processor"
 
-// Machine is what can be found out about the machine that the program runs on.
-type Machine struct {
-	Processor string
-	// Cores are those that may be used.
-	Cores int
-	// LowestHertz and HighestHertz are equal where the clock cannot be set.
-	LowestHertz, HighestHertz float64
-	MemoryBytes               int64
-	// MemoryBytesPerSecond is measured.
-	MemoryBytesPerSecond float64
-	// Features are the processor's extensions by the names that Linux gives them,
-	// such as avx2, fma or asimd.
-	Features []string
-}
+// Machine is what was found out about a machine.
+type Machine emu.Site
 
 // Device describes the machine as a device. Its rates follow from the
 // processor's extensions and its watts from the number of cores: estimates, as

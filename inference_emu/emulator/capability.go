@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/profiler"
 )
@@ -24,19 +25,19 @@ const without = "no model is run here: 'tandem edge run' and 'tandem edge agent'
 
 // Capabilities say whether models can be run on this machine, and what holds them:
 // they run a tiny one.
-func Capabilities(ctx context.Context, options FindOptions) []profiler.Capability {
+func Capabilities(ctx context.Context, options onnxruntime.Options) []profiler.Capability {
 	library := profiler.Capability{Name: "onnx runtime"}
 	sandbox := profiler.Capability{Name: "model sandbox"}
-	at, err := Find(ctx, options)
+	at, err := onnxruntime.Find(ctx, options)
 	var result Result
 	if err == nil {
 		result, err = try(ctx, at, "")
 	}
 	if err != nil {
-		library.Reason, library.Remedy = strings.TrimSuffix(err.Error(), ": "+HowToInstall), "repair it; until then "+without
+		library.Reason, library.Remedy = strings.TrimSuffix(err.Error(), ": "+onnxruntime.HowToInstall), "repair it; until then "+without
 		sandbox.Reason = "it is tried by running a model, which did not succeed"
 		if problem.Is(err, problem.NotFound) {
-			library.Remedy = HowToInstall + "; until then " + without
+			library.Remedy = onnxruntime.HowToInstall + "; until then " + without
 			sandbox.Reason, sandbox.Remedy = "it is tried by running a model, which needs ONNX Runtime", "see onnx runtime"
 		}
 		return []profiler.Capability{library, sandbox}

@@ -33,7 +33,7 @@ type Job struct {
 	Limits Limits
 	// Precision is how exactly to measure; zero values mean the defaults.
 	Precision Precision
-	// Library is the path of ONNX Runtime's shared library, as [Find] finds it.
+	// Library is the path of ONNX Runtime's shared library, as [onnxruntime.Find] finds it.
 	Library string
 	// WattsPerCore is the power of a busy core, for the estimate of energy where
 	// nothing meters it; 0: the profiler's default.

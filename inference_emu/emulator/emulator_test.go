@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/inference_emu/onnx/onnxtest"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -27,9 +28,9 @@ func library(t *testing.T) string {
 }
 
 var libraryHere = sync.OnceValues(func() (string, error) {
-	path, err := emulator.Find(context.Background(), emulator.FindOptions{})
+	path, err := onnxruntime.Find(context.Background(), onnxruntime.Options{})
 	if beside, _ := filepath.Glob("../../.venv-test/lib/python3*/site-packages/onnxruntime/capi"); err != nil && len(beside) > 0 {
-		return emulator.Find(context.Background(), emulator.FindOptions{Named: beside[0]})
+		return onnxruntime.Find(context.Background(), onnxruntime.Options{Named: beside[0]})
 	}
 	return path, err
 })

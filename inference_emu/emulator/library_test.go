@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -20,57 +21,6 @@ func put(t *testing.T, path, content string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-func TestTheLibraryIsFound(t *testing.T) {
-	const old, fit = "libonnxruntime.so.1.20.1", "libonnxruntime.so.1.30.0"
-	tests := []struct {
-		name    string
-		files   []string // below the root
-		named   string   // likewise
-		through string   // the environment variable, likewise
-		want    string   // likewise; "" for none
-		says    string
-	}{
-		{name: "of the system", files: []string{"usr/lib/" + fit}, want: "usr/lib/" + fit},
-		{name: "an old one is passed over", files: []string{"usr/local/lib/" + old, "usr/lib/" + fit}, want: "usr/lib/" + fit},
-		{name: "only old ones", files: []string{"usr/lib/" + old}, says: "too old"},
-		{name: "none", says: "pip install onnxruntime"},
-		{name: "named", files: []string{"usr/lib/" + fit, "mine/" + fit}, named: "mine/" + fit, want: "mine/" + fit},
-		{name: "a named folder", files: []string{"mine/" + fit}, named: "mine", want: "mine/" + fit},
-		{name: "named, and old", files: []string{"usr/lib/" + fit, "mine/" + old}, named: "mine/" + old, says: "too old"},
-		{name: "named, and not there", files: []string{"usr/lib/" + fit}, named: "nowhere.so", says: "--onnxruntime names"},
-		{name: "by the variable", files: []string{"usr/lib/" + fit, "mine/" + fit}, through: "mine", want: "mine/" + fit},
-		{name: "of Python", files: []string{"site-packages/onnxruntime/capi/" + fit}, want: "site-packages/onnxruntime/capi/" + fit},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			root := t.TempDir()
-			for _, file := range test.files {
-				put(t, filepath.Join(root, file), "")
-			}
-			t.Setenv("LD_LIBRARY_PATH", "")
-			t.Setenv(emulator.Variable, "")
-			if test.through != "" {
-				t.Setenv(emulator.Variable, filepath.Join(root, test.through))
-			}
-			python := put(t, filepath.Join(root, "python"), "#!/bin/sh\necho "+root+"/site-packages\n")
-			options := emulator.FindOptions{Root: root, Python: python}
-			if test.named != "" {
-				options.Named = filepath.Join(root, test.named)
-			}
-			found, err := emulator.Find(t.Context(), options)
-			if test.want == "" {
-				if !problem.Is(err, problem.NotFound) || !strings.Contains(err.Error(), test.says) {
-					t.Errorf("want %q, got %v", test.says, err)
-				}
-				return
-			}
-			if err != nil || found != filepath.Join(root, test.want) {
-				t.Errorf("found %q, %v, want %s", found, err, test.want)
-			}
-		})
-	}
 }
 
 // Libraries that are none, or end the process, are named.
@@ -103,13 +53,13 @@ func TestUnusableLibraries(t *testing.T) {
 }
 
 func TestCapabilitiesRunAModel(t *testing.T) {
-	here := emulator.Capabilities(t.Context(), emulator.FindOptions{Named: library(t)})
+	here := emulator.Capabilities(t.Context(), onnxruntime.Options{Named: library(t)})
 	for _, c := range here {
 		if !c.Available || c.Detail == "" {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, c := range emulator.Capabilities(t.Context(), emulator.FindOptions{Named: "/nowhere.so"}) {
+	for _, c := range emulator.Capabilities(t.Context(), onnxruntime.Options{Named: "/nowhere.so"}) {
 		if c.Available || c.Reason == "" {
 			t.Errorf("without a library: %+v", c)
 		}
@@ -118,15 +68,15 @@ func TestCapabilitiesRunAModel(t *testing.T) {
 
 // TestCapabilitiesWithoutALibrary: what is lacking, what that costs, and how to get it.
 func TestCapabilitiesWithoutALibrary(t *testing.T) {
-	t.Setenv(emulator.Variable, "")
+	t.Setenv(onnxruntime.Variable, "")
 	t.Setenv("LD_LIBRARY_PATH", "")
-	for reason, options := range map[string]emulator.FindOptions{
+	for reason, options := range map[string]onnxruntime.Options{
 		"there is no libonnxruntime.so in": {Root: t.TempDir(), Python: "/nowhere/python3"},
 		"--onnxruntime names /nowhere.so":  {Named: "/nowhere.so"},
 	} {
 		found := emulator.Capabilities(t.Context(), options)
-		if len(found) != 2 || !strings.Contains(found[0].Reason, reason) || strings.Contains(found[0].Reason, emulator.HowToInstall) ||
-			!strings.HasPrefix(found[0].Remedy, emulator.HowToInstall) || !strings.Contains(found[0].Remedy, "stays an estimate") ||
+		if len(found) != 2 || !strings.Contains(found[0].Reason, reason) || strings.Contains(found[0].Reason, onnxruntime.HowToInstall) ||
+			!strings.HasPrefix(found[0].Remedy, onnxruntime.HowToInstall) || !strings.Contains(found[0].Remedy, "stays an estimate") ||
 			!strings.Contains(found[1].Reason, "needs ONNX Runtime") || found[1].Remedy == "" {
 			t.Errorf("%+v", found)
 		}

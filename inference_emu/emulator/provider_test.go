@@ -8,6 +8,7 @@ import (
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -53,7 +54,7 @@ func TestAModelRunsByOpenVINO(t *testing.T) {
 	if len(folders) == 0 {
 		t.Skip("python3 -m venv .venv-openvino; .venv-openvino/bin/pip install onnxruntime-openvino==1.24.1")
 	}
-	path, err := emulator.Find(t.Context(), emulator.FindOptions{Named: folders[0]})
+	path, err := onnxruntime.Find(t.Context(), onnxruntime.Options{Named: folders[0]})
 	if err != nil {
 		t.Fatal(err)
 	}

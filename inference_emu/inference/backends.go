@@ -77,7 +77,7 @@ func (s *Service) offerFaults(offer backend.BackendOffer) []problem.Field {
 	}
 	own, known := device.Device{}, false
 	if site, here := s.siteOf(offer.Device); here {
-		found, err := machineOf(site).Device()
+		found, err := device.Machine(site).Device()
 		own, known = found, err == nil
 	} else if devices, err := catalogue(); err == nil {
 		own, err = device.Find(devices, offer.Device)

@@ -114,7 +114,7 @@ func (s *Service) heard(old emu.Board, ask emu.BoardAsk) {
 }
 
 func boardFaults(name string, site emu.Site) (faults []problem.Field) {
-	if _, err := machineOf(site).Device(); err != nil {
+	if _, err := device.Machine(site).Device(); err != nil {
 		faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
 	}
 	return append(faults, deviceFaults(name)...)

@@ -160,7 +160,7 @@ func (s *Service) target(devices []device.Device, a emu.Architecture, name, mach
 	if !ok {
 		return target, problem.New(problem.Unavailable, "the board %s has never asked this server for work: run \"tandem edge agent\" on it", name)
 	}
-	target.Device, err = machineOf(site).Device()
+	target.Device, err = device.Machine(site).Device()
 	target.Device.Name, target.Device.Title = name, site.Processor
 	return target, err
 }
@@ -189,7 +189,7 @@ func thisMachine(a emu.Architecture, machine string) (deployment.Target, error) 
 		return deployment.Target{}, problem.WithFields("the worker's machine is not known", []problem.Field{{Path: "site",
 			Message: "is missing: what the machine is made of could not be found out there (tandem edge devices this-machine says why)"}})
 	}
-	own, err := machineOf(a.Sites[at]).Device()
+	own, err := device.Machine(a.Sites[at]).Device()
 	return deployment.Target{Device: own, Machine: machine, Providers: a.Sites[at].Providers}, err
 }
 
@@ -278,11 +278,4 @@ func doublings(low, high int) []int {
 		list = append(list, n)
 	}
 	return append(list, high)
-}
-
-func machineOf(site emu.Site) device.Machine {
-	return device.Machine{
-		Processor: site.Processor, Cores: site.Cores, LowestHertz: site.LowestHertz, HighestHertz: site.HighestHertz,
-		MemoryBytes: site.MemoryBytes, MemoryBytesPerSecond: site.MemoryBytesPerSecond, Features: site.Features,
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/gate"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -265,7 +266,7 @@ func told(report protocol.ArchitectureReport) emu.Architecture {
 func architectureFaults(report protocol.ArchitectureReport) []problem.Field {
 	faults := told(report).Faults()
 	if report.Site != nil {
-		if _, err := machineOf(*report.Site).Device(); err != nil {
+		if _, err := device.Machine(*report.Site).Device(); err != nil {
 			faults = append(faults, problem.Field{Path: "site", Message: err.Error()})
 		}
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 )
 
 // draws is how often calibration measurements are drawn.
@@ -110,7 +111,7 @@ func (b *bench) open(ctx context.Context, described string) error {
 	}
 	b.device = deployment.Rates(machine)
 	b.device.Name = machine.Processor.Value // on another machine, this machine is another one
-	b.library, err = emulator.Find(ctx, emulator.FindOptions{Named: b.library})
+	b.library, err = onnxruntime.Find(ctx, onnxruntime.Options{Named: b.library})
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu/board"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/format"
 )
 
@@ -29,7 +30,7 @@ type agentFlags struct {
 	meter        string
 	memory       byteSize
 	precision    emulator.Precision
-	library      emulator.FindOptions
+	library      onnxruntime.Options
 	force        bool
 }
 
@@ -61,7 +62,7 @@ clocks stay as they are.`,
 	set.Var(&flags.memory, "memory", "memory a model may take beyond the loaded library")
 	set.Float64Var(&flags.precision.Seconds, "seconds", 5, "how long each setting is measured at most")
 	set.Float64Var(&flags.precision.RelativeWidth, "width", emulator.DefaultRelativeWidth, "measure until the 95% interval of the median is this narrow, as a part of the median")
-	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
+	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+onnxruntime.Variable+", else looked for)")
 	set.BoolVar(&flags.force, "force", false, "be a device of the catalogue on another processor than that device's")
 	AddMeterFlag(command, &flags.meter)
 	term.AddConnectionFlags(command, &flags.server)
@@ -82,7 +83,7 @@ func (f *agentFlags) run(command *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	library, err := emulator.Find(ctx, f.library)
+	library, err := onnxruntime.Find(ctx, f.library)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (f *agentFlags) run(command *cobra.Command) error {
 		return err
 	}
 	defer done()
-	site := SiteOf(own)
+	site := emu.Site(own)
 	site.Software = software(library)
 	var lacking []string
 	if site.Providers, lacking = emulator.Providers(ctx, library); len(lacking) > 0 {
@@ -143,14 +144,6 @@ func (f *agentFlags) deviceName(own device.Machine, logger *slog.Logger) (string
 		logger.Warn("the catalogue does not have the device: it is one of your own", "device", name, "near", near)
 	}
 	return device.BoardPrefix + name, nil
-}
-
-// SiteOf is a machine as the server is told of it.
-func SiteOf(own device.Machine) emu.Site {
-	return emu.Site{
-		Processor: own.Processor, Cores: own.Cores, LowestHertz: own.LowestHertz, HighestHertz: own.HighestHertz,
-		MemoryBytes: own.MemoryBytes, MemoryBytesPerSecond: own.MemoryBytesPerSecond, Features: own.Features,
-	}
 }
 
 func boardsCommand() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -30,7 +31,7 @@ type edgeRunFlags struct {
 	modelSize        byteSize
 	dimensions       map[string]int64
 	job              emulator.Job
-	library          emulator.FindOptions
+	library          onnxruntime.Options
 	meter            string
 	json             bool
 }
@@ -73,7 +74,7 @@ Inputs are made up from what the model declares.`,
 	set.Int64Var(&flags.job.Inputs.IntegersBelow, "int-range", 2, "integers made up for inputs are from 0 to one less: the length of a table they are looked up in")
 	set.DurationVar(&flags.job.Limits.Wall, "timeout", 0, "how long all may take together (0: twice the --seconds of each setting, and 10s for each and 30s)")
 	set.Float64Var(&flags.job.WattsPerCore, "watts-per-core", 0, "power of a busy core, for energy estimates where there is no meter")
-	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+emulator.Variable+", else looked for)")
+	set.StringVar(&flags.library.Named, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in (default: $"+onnxruntime.Variable+", else looked for)")
 	AddMeterFlag(command, &flags.meter)
 	set.BoolVar(&flags.json, "json", false, "print JSON for scripts")
 	return command
@@ -108,7 +109,7 @@ func (f *edgeRunFlags) run(command *cobra.Command, path string) error {
 		return term.Misuse("%w", err)
 	}
 	defer file.Close()
-	if job.Library, err = emulator.Find(command.Context(), f.library); err != nil {
+	if job.Library, err = onnxruntime.Find(command.Context(), f.library); err != nil {
 		return err
 	}
 	job.Model, job.Inputs.Dimensions = file, f.dimensions

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
-	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 )
 
 const smallModel = "../../../../inference_emu/emulator/testdata/cnn.onnx"
@@ -18,14 +18,14 @@ const smallModel = "../../../../inference_emu/emulator/testdata/cnn.onnx"
 // withONNXRuntime names the library that scripts/test installs, or skips.
 func withONNXRuntime(t *testing.T) {
 	t.Helper()
-	if _, err := emulator.Find(t.Context(), emulator.FindOptions{}); err == nil {
+	if _, err := onnxruntime.Find(t.Context(), onnxruntime.Options{}); err == nil {
 		return
 	}
 	found, _ := filepath.Glob("../../../../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
 	if len(found) == 0 {
-		t.Skip("ONNX Runtime is not installed: " + emulator.HowToInstall)
+		t.Skip("ONNX Runtime is not installed: " + onnxruntime.HowToInstall)
 	}
-	t.Setenv(emulator.Variable, found[0])
+	t.Setenv(onnxruntime.Variable, found[0])
 }
 
 // The runtime's words do not say what to do: the file does.

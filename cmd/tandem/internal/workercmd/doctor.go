@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/profiler"
 	"github.com/tandem-tune/tandem/workers/agent/knob"
@@ -48,7 +49,7 @@ with 1 if something of that is missing.`,
 				return printConfidential(command, asJSON)
 			}
 			found := append(append(profiler.Detect(command.Context(), options), knob.Capabilities("/")...), probe.Capability("/"), knob.Sprinting("/"), meterCapability(meter, "/"))
-			found = append(found, emulator.Capabilities(command.Context(), emulator.FindOptions{Python: options.Python})...)
+			found = append(found, emulator.Capabilities(command.Context(), onnxruntime.Options{Python: options.Python})...)
 			found = append(append(found, sandbox.Detect(command.Context())...), confidentialCapability("/"))
 			return term.PrintAnswer(command.OutOrStdout(), asJSON, found, printCapabilities)
 		},

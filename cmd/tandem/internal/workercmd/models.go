@@ -9,13 +9,14 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/board"
 	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/artifact"
 )
 
 // models looks at the models of trials in a process that is locked in.
 type models struct {
-	library      emulator.FindOptions
+	library      onnxruntime.Options
 	wattsPerCore float64
 	once         sync.Once
 	site         *emu.Site
@@ -37,7 +38,7 @@ const runSeconds = 2
 
 // Run measures a model in a process of its own.
 func (m *models) Run(ctx context.Context, file *os.File, cells []protocol.InferenceCell, share float64) ([]emu.Run, error) {
-	library, err := emulator.Find(ctx, m.library)
+	library, err := onnxruntime.Find(ctx, m.library)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +61,8 @@ func (m *models) Site() *emu.Site {
 		if _, err := own.Device(); err != nil {
 			return // objectives about this machine then say what is missing
 		}
-		site := edgecmd.SiteOf(own)
-		if library, err := emulator.Find(context.Background(), m.library); err == nil {
+		site := emu.Site(own)
+		if library, err := onnxruntime.Find(context.Background(), m.library); err == nil {
 			site.Providers, _ = emulator.Providers(context.Background(), library)
 		}
 		m.site = &site

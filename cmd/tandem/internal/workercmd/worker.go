@@ -19,7 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
-	"github.com/tandem-tune/tandem/inference_emu/emulator"
+	"github.com/tandem-tune/tandem/inference_emu/onnxruntime"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/sealed"
 	"github.com/tandem-tune/tandem/study/selector"
@@ -254,7 +254,7 @@ func AddFlags(command *cobra.Command, options *Options) {
 	flags.Float64Var(&options.sprint.ExtraWatts, "sprint-extra-watts", 0, "what the machine takes more while a trial sprints, your estimate: what the account is charged")
 	flags.BoolVar(&options.noProfile, "no-profile", false, "do not count what trials do to the machine (docs/profiling.md)")
 	flags.BoolVar(&options.noModels, "no-models", false, "do not look at the models that scripts save (docs/edge.md)")
-	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+emulator.Variable+", else looked for)")
+	flags.StringVar(&options.library, "onnxruntime", "", "ONNX Runtime's shared library, or the folder it is in, to run models of trials (default: $"+onnxruntime.Variable+", else looked for)")
 	options.Sandbox = SandboxMode(sandbox.Auto)
 	flags.Var(&options.Sandbox, "sandbox", "how commands are held: auto (all layers there are), strict (none runs unless all layers are there, and without a network), off")
 	flags.StringSliceVar(&options.read, "allow-read", nil, "file or folder that commands may read, beside the study's folder (repeatable)")
@@ -309,7 +309,7 @@ func (o Options) Agent(ctx context.Context, client *rest.Client, logger *slog.Lo
 		Sandbox: sandbox.Options{Mode: sandbox.Mode(o.Sandbox), Read: o.read, Write: o.write, Protected: o.Protected},
 	}
 	if !o.noModels {
-		made.Models = &models{library: emulator.FindOptions{Named: o.library}, wattsPerCore: o.wattsPerCore}
+		made.Models = &models{library: onnxruntime.Options{Named: o.library}, wattsPerCore: o.wattsPerCore}
 	}
 	return made, o.inside.open(ctx, &made, &o, logger)
 }

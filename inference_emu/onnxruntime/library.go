@@ -1,4 +1,5 @@
-package emulator
+// Package onnxruntime finds the shared library of ONNX Runtime on this machine. It loads nothing.
+package onnxruntime
 
 import (
 	"context"
@@ -29,8 +30,8 @@ const (
 // HowToInstall says how to get ONNX Runtime.
 const HowToInstall = "pip install onnxruntime==" + testedVersion + " where the python3 in the PATH finds it, or name libonnxruntime.so with --onnxruntime or " + Variable
 
-// FindOptions say where to look for the library. The zero value is this machine.
-type FindOptions struct {
+// Options say where to look for the library. The zero value is this machine.
+type Options struct {
 	// Named is the library's path, or the folder it is in; then nothing else is
 	// looked at. Empty: what [Variable] names.
 	Named string
@@ -42,10 +43,10 @@ type FindOptions struct {
 }
 
 // Find finds ONNX Runtime's shared library: as named, beside this program, where
-// systems keep libraries, and in the Python package. It loads nothing. Of several
-// it takes the first that is new enough by its name. The error is a
+// systems keep libraries, and in the Python package. Of several it takes the first that
+// is new enough by its name. The error is a
 // [problem.NotFound] and says how to get one.
-func Find(ctx context.Context, options FindOptions) (path string, err error) {
+func Find(ctx context.Context, options Options) (path string, err error) {
 	named, by := options.Named, "--onnxruntime"
 	if named == "" {
 		named, by = os.Getenv(Variable), Variable
