@@ -48,11 +48,11 @@ print('{"epoch": 1, "accuracy": 1}')
 // an end, and bytes that are no text.
 func TestLogsAreBounded(t *testing.T) {
 	for name, command := range map[string]string{
-		"one line":   `head -c 100000000 /dev/zero | tr '\0' x`,
-		"no text":    `head -c 20000000 /dev/urandom`,
-		"no end":     `yes "the same again" | head -c 50000000`,
-		"to stderr":  `head -c 20000000 /dev/urandom >&2`,
-		"empty text": `head -c 20000000 /dev/zero`,
+		"one line":   `head -c 8000000 /dev/zero | tr '\0' x`,
+		"no text":    `head -c 8000000 /dev/urandom`,
+		"no end":     `yes "the same again" | head -c 8000000`,
+		"to stderr":  `head -c 8000000 /dev/urandom >&2`,
+		"empty text": `head -c 8000000 /dev/zero`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
