@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -106,6 +107,10 @@ func (s *stage) open(browser context.Context, width, height int64, scheme string
 			p.mutex.Unlock()
 		}
 	}()
+	// Nobody listens to what each request of a page is told of, and a page has dozens.
+	if _, err := chromedp.Call(ctx, network.Disable, cdp.Empty{}); err != nil {
+		s.t.Fatal(err)
+	}
 	p.show(width, height, scheme)
 	return p
 }

@@ -68,17 +68,22 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 	s.launches(hostile)
 	p := s.enter(browser, "/studies")
 	address := "/studies/" + url.PathEscape(hostile)
-	for _, page := range []struct{ path, at string }{
-		{"/studies", "#studies"}, {"/workers", "#workers"}, {"/pool?details=1", "#steps"}, {"/pool", "#placement-runs"}, {"/pool", "#launches"}, {"/pool", "#launches-notes"}, {"/pool?details=1", "#ends"},
-		{address + "/charts", "#parallel"}, {address + "/charts", "#slices"}, {address, "#board"}, {address, "#answer"}, {address, "#setup"}, {address, "#system"}, {address, "h1"}, {"/studies/evil", "h1"},
-		{address + "/trials/0", "#params"}, {address + "/trials/0", "#system"}, {address + "/trials/0", "#history"}, {address + "/trials/0", "#log"}, {address + "/trials/0", "#curves"},
-		{"/workers?worker=worker-evil", "#measures"}, {"/workers?worker=worker-evil", "#probes"}, {"/workers?worker=worker-evil", "#panel-title"}, {"/workers?worker=worker-evil", "#machine"},
-		{"/compare?study=" + url.QueryEscape(hostile), "#winners"}, {"/compare?study=evil&study=" + url.QueryEscape(hostile+"no"), "#picked"},
-		{address + "/edge", "#study-link"},
-		{address + "?query=" + url.QueryEscape(hostile), "#board"},
+	for _, page := range []struct {
+		path string
+		at   []string
+	}{
+		{"/studies", []string{"#studies"}}, {"/workers", []string{"#workers"}}, {"/pool?details=1", []string{"#steps", "#ends"}},
+		{"/pool", []string{"#placement-runs", "#launches", "#launches-notes"}}, {address + "/charts", []string{"#parallel", "#slices"}},
+		{address, []string{"#board", "#answer", "#setup", "#system", "h1"}}, {"/studies/evil", []string{"h1"}},
+		{address + "/trials/0", []string{"#params", "#system", "#history", "#log", "#curves"}},
+		{"/workers?worker=worker-evil", []string{"#measures", "#probes", "#panel-title", "#machine"}},
+		{"/compare?study=" + url.QueryEscape(hostile), []string{"#winners"}}, {"/compare?study=evil&study=" + url.QueryEscape(hostile+"no"), []string{"#picked"}},
+		{address + "/edge", []string{"#study-link"}}, {address + "?query=" + url.QueryEscape(hostile), []string{"#board"}},
 	} {
 		p.visit(page.path)
-		p.seeText(page.at, hostile)
+		for _, at := range page.at {
+			p.seeText(at, hostile)
+		}
 		p.see("[window.ran ?? 0, document.querySelectorAll('main script, main img').length]", []int{0, 0})
 	}
 	err := s.store.Apply(s.t.Context(), journal.Change{Records: []similarity.Record{{ID: hostile, Machine: hostile, Updated: time.Now(), Cells: []similarity.Cell{
