@@ -11,9 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/e2e/trouble"
+	"github.com/tandem-tune/tandem/internal/effort"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/store/artifact"
@@ -285,26 +284,11 @@ func troubled(t *testing.T, open func(*testing.T) (keeper, func() error), seed u
 	return drawn
 }
 
-// manySeeds is how many simulations are run: few, or as many as the environment
-// says.
-func manySeeds(t *testing.T, few uint64) uint64 {
-	t.Helper()
-	said := os.Getenv("TANDEM_TROUBLE_SEEDS")
-	if said == "" {
-		return few
-	}
-	seeds, err := strconv.ParseUint(said, 10, 32)
-	if err != nil {
-		t.Fatalf("TANDEM_TROUBLE_SEEDS: %v", err)
-	}
-	return seeds
-}
-
 // TestTroubleChangesNothing trains a study behind a network that loses, doubles,
 // delays and replays requests, and loses answers when the server has acted:
 // what is stored in the end is what an undisturbed worker leaves.
 func TestTroubleChangesNothing(t *testing.T) {
-	seeds := map[string]uint64{"memory": manySeeds(t, 8), "sqlite": 2}
+	seeds := map[string]int{"memory": effort.ByDay(t, 4, 160), "sqlite": 2}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
 			met := map[trouble.Kind]int{}
@@ -313,7 +297,7 @@ func TestTroubleChangesNothing(t *testing.T) {
 				t.Fatalf("the undisturbed study is\n%s", want)
 			}
 			for seed := range seeds[name] {
-				if got := troubled(t, open, seed, trouble.Everything(20*time.Second), met); got != want {
+				if got := troubled(t, open, uint64(seed), trouble.Everything(20*time.Second), met); got != want {
 					t.Errorf("seed %d: trouble left\n%s", seed, difference(want, got))
 				}
 			}
@@ -384,7 +368,7 @@ stop: {trials: 12}
 	if len(want) != 12 {
 		t.Fatalf("the undisturbed results are %v", want)
 	}
-	for seed := range manySeeds(t, 4) {
+	for seed := range uint64(effort.ByDay(t, 2, 80)) {
 		if got := results(seed, trouble.Everything(20*time.Second)); !maps.Equal(got, want) {
 			t.Errorf("seed %d: got %v, want %v", seed, got, want)
 		}
