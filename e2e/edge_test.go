@@ -380,10 +380,7 @@ func TestExampleForTheEdge(t *testing.T) {
 	if os.Getenv("TANDEM_EXAMPLE") != "lenet-fashion-mnist" || python == "" {
 		t.Skip("it needs PyTorch: scripts/setup-python did not find it (TANDEM_EXAMPLE, TANDEM_EXAMPLE_PYTHON)")
 	}
-	folder, err := filepath.Abs("../examples/lenet-fashion-mnist")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := filepath.Join(withPyTorch(t, python), "examples/lenet-fashion-mnist") // a tenth of the images
 	full, err := os.ReadFile(filepath.Join(folder, "edge.yaml"))
 	if err != nil {
 		t.Fatal(err)
