@@ -106,6 +106,7 @@ func TestExampleInTwoProcesses(t *testing.T) {
 	if err := os.CopyFS(folder, os.DirFS("../examples/lenet-fashion-mnist")); err != nil {
 		t.Fatal(err)
 	}
+	shortened(t, folder)
 	file := filepath.Join(folder, "ddp.yaml")
 	full, err := os.ReadFile(file)
 	if err != nil {

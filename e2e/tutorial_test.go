@@ -93,18 +93,23 @@ func withPyTorch(t *testing.T, python string) string {
 	if output, err := exec.CommandContext(t.Context(), "cp", "-a", environment, filepath.Join(place, ".venv")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	files, err := filepath.Glob(filepath.Join(place, "examples/lenet-fashion-mnist/data/*.gz"))
+	shortened(t, filepath.Join(place, "examples/lenet-fashion-mnist"))
+	return place
+}
+
+// shortened leaves a tenth of the images to the example in the folder.
+func shortened(t *testing.T, folder string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "data/*.gz"))
 	if err != nil || len(files) != 4 {
 		t.Fatalf("the data are %v: %v", files, err)
 	}
 	for _, file := range files {
 		shorten(t, file, 600)
 	}
-	return place
 }
 
-// shorten keeps the first images or labels of a compressed idx file: the tutorials
-// train on a tenth of the sample.
+// shorten keeps the first images or labels of a compressed idx file.
 func shorten(t *testing.T, file string, count int) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -149,6 +154,7 @@ func withOptuna(t *testing.T) string {
 		t.Skipf("no Python with Optuna, which scripts/test installs: %v: %s", err, output)
 	}
 	place := classroom(t)
+	shortened(t, filepath.Join(place, "examples/lenet-fashion-mnist"))
 	folder := filepath.Join(place, ".venv", "bin")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
@@ -175,7 +181,7 @@ func follow(t *testing.T, place string, names ...string) (said string) {
 		defer cancel()
 		command := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
 		command.Dir = place
-		command.Env = append(os.Environ(), "HOME="+place, "NO_COLOR=1")
+		command.Env = append(os.Environ(), "HOME="+place, "NO_COLOR=1", "OPENBLAS_NUM_THREADS=1") // its products are small: a second thread only spins
 		command.WaitDelay = 10 * time.Second
 		output, err := command.CombinedOutput()
 		said = string(output)
