@@ -41,8 +41,9 @@ schedule() {
 		look "$job"
 		[ $state = pending ] && [ $room -gt 0 ] || continue
 		tell "$job" log
+		# Behind the job nothing is started that end could kill: it would not be noted as ended.
 		# shellcheck disable=SC2016 # the shell that is started expands it
-		setsid /bin/sh -c 'env -i /bin/sh "$0/script"; echo $? >"$0/rc.new"; mv "$0/rc.new" "$0/rc"' "$folder/$job" </dev/null >"$said" 2>&1 9>&- &
+		setsid /bin/sh -c 'env -i /bin/sh "$0/script"; echo $? >"$0/rc"' "$folder/$job" </dev/null >"$said" 2>&1 9>&- &
 		echo $! >"$folder/$job/pid"
 		room=$((room - 1))
 	done
