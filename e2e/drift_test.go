@@ -32,10 +32,7 @@ func TestAnUpdatedBoardMeasuresAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := newSite(t)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := deviceToken(t, here)
 	board := func(library string) *launch.Process {
 		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", "lab", "--onnxruntime", library, "--seconds", "0.3")
 		if err != nil {

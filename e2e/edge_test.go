@@ -200,24 +200,15 @@ func TestAFixedBatchIsAnswered(t *testing.T) {
 // killed at it once; started anew it goes on.
 func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 	t.Parallel()
-	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(libraries) == 0 {
-		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
-	}
+	library := boardLibrary(t)
 	here := newSite(t)
 	small, err := launch.BuildForBoards(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := deviceToken(t, here)
 	board := func() *launch.Process {
-		agent, err := launch.Start(small, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", "lab", "--onnxruntime", libraries[0], "--seconds", "0.3")
+		agent, err := launch.Start(small, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", "lab", "--onnxruntime", library, "--seconds", "0.3")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,20 +244,11 @@ func TestABoardMeasuresWhatIsTrained(t *testing.T) {
 // measures, for longer than a silent one keeps its name: the first goes on.
 func TestASecondAgentOfABoardIsRefused(t *testing.T) {
 	t.Parallel()
-	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(libraries) == 0 {
-		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
-	}
+	library := boardLibrary(t)
 	here := newSite(t)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := deviceToken(t, here)
 	board := func(name string) *launch.Process {
-		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", name, "--onnxruntime", libraries[0], "--seconds", "12", "--width", "1e-9")
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", "lab", "--name", name, "--onnxruntime", library, "--seconds", "12", "--width", "1e-9")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,24 +282,15 @@ func TestASecondAgentOfABoardIsRefused(t *testing.T) {
 // joules name the meter, or are an estimate.
 func TestABoardsJoulesAreItsMeters(t *testing.T) {
 	t.Parallel()
-	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(libraries) == 0 {
-		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
-	}
+	library := boardLibrary(t)
 	meter := filepath.Join(t.TempDir(), "plug")
 	if err := os.WriteFile(meter, []byte("#!/bin/sh\nwhile echo 1000; do sleep 0.1; done\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	here := newSite(t)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := deviceToken(t, here)
 	for name, more := range map[string][]string{"metered": {"--meter", "command:" + meter}, "plain": nil} {
-		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, append([]string{"edge", "agent", "--token-file", token, "--device", name, "--name", name, "--onnxruntime", libraries[0], "--seconds", "0.5"}, more...)...)
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, append([]string{"edge", "agent", "--token-file", token, "--device", name, "--name", name, "--onnxruntime", library, "--seconds", "0.5"}, more...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,18 +400,9 @@ func TestExampleForTheEdge(t *testing.T) {
 // few requests, and none before it was measured. A restart forgets nothing.
 func TestABackendIsChosenByWhatItsAgentMeasured(t *testing.T) {
 	t.Parallel()
-	libraries, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(libraries) == 0 {
-		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
-	}
+	library := boardLibrary(t)
 	here := newSite(t)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(here.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := deviceToken(t, here)
 	here.must("backend", "add", "small", "--device", "board/one", "--cores", "1", "--price", "0.1")
 	here.must("backend", "add", "large", "--device", "board/two", "--price", "9")
 	here.must("backend", "add", "bounded", "--device", "board/two", "--price", "0.01", "--max-rate", "5")
@@ -454,7 +418,7 @@ func TestABackendIsChosenByWhatItsAgentMeasured(t *testing.T) {
 		t.Errorf("without an agent: exit code %d\n%s%s", answer.code, answer.stdout, answer.stderr)
 	}
 	for _, name := range []string{"one", "two"} {
-		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", name, "--name", name, "--onnxruntime", libraries[0], "--seconds", "0.3")
+		agent, err := launch.Start(binary, []string{"TANDEM_SERVER=http://" + here.listen}, "edge", "agent", "--token-file", token, "--device", name, "--name", name, "--onnxruntime", library, "--seconds", "0.3")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -483,4 +447,27 @@ func TestABackendIsChosenByWhatItsAgentMeasured(t *testing.T) {
 	check("after a restart")
 	here.must("backend", "remove", "small")
 	until(t, "the other backend", func() bool { return choice().Chosen == "large" })
+}
+
+// boardLibrary is the folder of the ONNX Runtime with which a board measures.
+func boardLibrary(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob("../.venv-test/lib/python3*/site-packages/onnxruntime/capi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Skip("scripts/test installs ONNX Runtime, with which a board measures")
+	}
+	return found[0]
+}
+
+// deviceToken is a file with a token for boards of the lab.
+func deviceToken(t *testing.T, at *site) string {
+	t.Helper()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(at.must("token", "create", "--scope", "device", "--name", "lab")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return token
 }
