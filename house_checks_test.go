@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // pretended is a go command that installs programs which do nothing, but say what
@@ -82,6 +83,32 @@ func TestThereAreThreeRunsOfTheTests(t *testing.T) {
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) || ended.ExitCode() != 2 || !strings.Contains(string(out), "quickly is neither quick nor long") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// What a script of checks started beside the others ends with it, and so does what that started.
+func TestNothingRunsOnAfterTheChecks(t *testing.T) {
+	started := filepath.Join(t.TempDir(), "started")
+	out, err := exec.Command("sh", "-c", `. scripts/beside
+beside tests sh -c 'sleep 600 & echo $! >"$1.new"; mv "$1.new" "$1"; wait' sh "$1"
+until [ -e "$1" ]; do sleep 0.01; done
+exit 7`, "sh", started).CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 7 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	child, err := os.ReadFile(started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for patience := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		status, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(child)), "status"))
+		if err != nil || strings.Contains(string(status), "State:\tZ") {
+			return
+		}
+		if time.Now().After(patience) {
+			t.Fatalf("it runs on: %s", status)
+		}
 	}
 }
 
