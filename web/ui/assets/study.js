@@ -210,7 +210,7 @@ async function start() {
     weigh();
     advise();
     agree();
-    told();
+    repeat(5000, () => Promise.all([yields(), told()]), failed); // these change without an event
   }, 1500);
 
   follow(study.id, board.sequence, (event) => {
@@ -229,8 +229,6 @@ async function start() {
   }, () => showGone(`The study ${study.name} was deleted`));
   addEventListener("themechange", () => measurements.rungs.length > 0 && drawCharts());
   if (!kept) setInterval(() => summary.tick(), 1000);
-  setInterval(yields, 5000); // what is left out changes without an event
-  setInterval(told, 5000);
   tryAsked().catch((error) => showError(error, "action-error"));
   repeat(15000, refresh, tell);
 }
