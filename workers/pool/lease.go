@@ -237,7 +237,7 @@ func (l *Leases) Count() int { return len(l.byTrial) }
 
 // HeldBy returns the trials leased to the worker, in order of their ids.
 func (l *Leases) HeldBy(worker string) []trial.ID {
-	held := []trial.ID{}
+	held := make([]trial.ID, 0, len(l.byWorker[worker]))
 	for id := range l.byWorker[worker] {
 		held = append(held, id)
 	}
@@ -247,9 +247,10 @@ func (l *Leases) HeldBy(worker string) []trial.ID {
 
 // Of returns the worker's leases, in order of their trials' ids.
 func (l *Leases) Of(worker string) []Lease {
-	var leases []Lease
-	for _, id := range l.HeldBy(worker) {
-		leases = append(leases, l.byTrial[id])
+	held := l.HeldBy(worker)
+	leases := make([]Lease, len(held))
+	for i, id := range held {
+		leases[i] = l.byTrial[id]
 	}
 	return leases
 }
