@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,10 @@ func TestRunFromOneCommand(t *testing.T) {
 	again := cli(t, nil, "run", s.file, "--data", data, "--listen", "127.0.0.1:0", "--slots", "2")
 	if again.code != 0 || !strings.Contains(again.stdout, "Study one-command-2") {
 		t.Errorf("exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+	}
+	_, page, _ := strings.Cut(again.stdout, "while a server runs:")
+	if address := regexp.MustCompile(`Web page: http://(127[0-9.:]+)/`).FindStringSubmatch(again.stdout); address == nil || !strings.Contains(page, "--listen "+address[1]+"\n") {
+		t.Errorf("the server of %q would answer elsewhere: %v", page, address)
 	}
 	for _, wanted := range []string{"RANK", "Recommended: trial", "(estimate)", "continued from a checkpoint", "Web page: http://127.0.0.1:",
 		"(there is a study one-command already, which is completed: "} {
@@ -135,6 +140,23 @@ func TestAStudyInWhichEveryTrialFailsIsFailed(t *testing.T) {
 	}
 	if !strings.Contains(got.stderr, "2 of 2 failed") || !strings.Contains(got.stderr, "could not convert string to float") {
 		t.Errorf("nobody says why:\n%s", got.stderr)
+	}
+}
+
+// What a study fails of is in its reason, though its trials have names of their own.
+func TestAMisspeltMetricIsTheReason(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "study.yaml")
+	content := "name: misspelt\ncommand: [sh, -c, 'echo \"{\\\"epoch\\\": 1, \\\"val_loss\\\": 0.5}\"']\nobjective: {metric: loss, direction: minimize}\n" +
+		"space: {x: {type: float, low: 0, high: 1}}\nbudget: {epochs: 1}\nstop: {trials: 2}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := cli(t, nil, "run", file, "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--json")
+	const why = "2 of 2 failed; the commonest reason (2 of 2): the command ended after epoch 0 of 1; a report was refused: the report is not valid; " +
+		"metrics.loss: the objective loss is missing in the report that ends the budget (reported: val_loss)"
+	if found := read[result](t, got.stdout); !strings.Contains(found.Study.Reason, why) {
+		t.Errorf("the study is %s: %s", found.Study.Status, found.Study.Reason)
 	}
 }
 

@@ -110,7 +110,7 @@ func (s *studies) Pause(ctx context.Context, ref string) (protocol.StudyView, er
 func (s *studies) Resume(ctx context.Context, ref string) (protocol.StudyView, error) {
 	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
 		if current.Status != protocol.StudyPaused {
-			return problem.New(problem.Conflict, "study %s is %s: only a paused study can be resumed", current.Definition.Name, current.Status)
+			return problem.New(problem.Conflict, "study %s is %s: only a paused study can be resumed; 'tandem study extend' gives one that is over more trials", current.Definition.Name, current.Status)
 		}
 		tx.Status(protocol.StudyRunning, "resumed by a user")
 		return nil
@@ -204,7 +204,7 @@ func (s *studies) Enqueue(ctx context.Context, ref string, request protocol.Enqu
 		name, status := tx.Session.Study.Definition.Name, tx.Session.Study.Status
 		if status.Over() {
 			return reply, problem.New(problem.Conflict,
-				"study %s is %s: nothing can be enqueued; create a study with the configurations as search.initial", name, status)
+				"study %s is %s: nothing can be enqueued; give it more trials first ('tandem study extend')", name, status)
 		}
 		for i, configuration := range request.Configurations {
 			if _, err := tx.Search(search.Event{Kind: search.Enqueued, Configuration: configuration}); err != nil {

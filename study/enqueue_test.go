@@ -97,7 +97,7 @@ func TestEnqueueIsRefused(t *testing.T) {
 			says   string
 		}{
 			"outside the space": {[]float64{0.5, 2}, problem.Invalid, "configurations[1].x"},
-			"more than trials":  {[]float64{0.1, 0.2, 0.3, 0.4}, problem.Conflict, "larger stop.trials"},
+			"more than trials":  {[]float64{0.1, 0.2, 0.3, 0.4}, problem.Conflict, "stop.trials is 3, 0 are created and 3 wait in the queue; give the study more trials first ('tandem study extend')"},
 		} {
 			_, err := w.enqueue("example", c.values...)
 			if !problem.Is(err, c.code) || !strings.Contains(told(err), c.says) {
@@ -110,8 +110,17 @@ func TestEnqueueIsRefused(t *testing.T) {
 		if _, err := w.service.Stop(w.ctx, "example"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.enqueue("example", 0.5); !problem.Is(err, problem.Conflict) || !strings.Contains(told(err), "search.initial") {
+		if _, err := w.enqueue("example", 0.5); !problem.Is(err, problem.Conflict) || !strings.Contains(told(err), "'tandem study extend'") {
 			t.Errorf("a study that is over: %v", err)
+		}
+		if _, err := w.service.Resume(w.ctx, "example"); !problem.Is(err, problem.Conflict) || !strings.Contains(told(err), "'tandem study extend'") {
+			t.Errorf("a study that is over is resumed: %v", err)
+		}
+		if _, err := w.service.Extend(w.ctx, "example", protocol.ExtendRequest{Trials: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.enqueue("example", 0.5); err != nil {
+			t.Errorf("the advice does not help: %v", err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (m *machine) enqueue(e Event) error {
 	}
 	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.Trials)+len(m.queue) >= bound {
 		return problem.New(problem.Conflict,
-			"nothing more can be enqueued: stop.trials is %d, %d are created and %d wait in the queue; create a study with a larger stop.trials and give it the configurations as search.initial",
+			"nothing more can be enqueued: stop.trials is %d, %d are created and %d wait in the queue; give the study more trials first ('tandem study extend')",
 			bound, len(m.history.Trials), len(m.queue))
 	}
 	if e.RetryOf != nil {

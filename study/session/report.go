@@ -55,7 +55,7 @@ func (r *Session) CheckReport(t trial.Trial, report protocol.Report, machine str
 		faults = append(faults, goals.Missing(t, report)...)
 	}
 	if len(faults) > 0 {
-		return problem.WithFields("the report of trial "+string(t.ID)+" is not valid", faults)
+		return problem.WithFields("the report is not valid", faults)
 	}
 	return nil
 }

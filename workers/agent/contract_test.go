@@ -106,6 +106,24 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
+// A script without a client that does not end with its budget is ended at its first
+// report behind that, and not before.
+func TestAScriptThatTrainsOnIsEnded(t *testing.T) {
+	for last, after := range map[int]string{3: "sleep 0.2; echo saved", 4: "exec sleep 600"} {
+		s := newServer()
+		command := fmt.Sprintf(`for epoch in $(seq %d); do echo "{\"epoch\": $epoch, \"accuracy\": 0.5}"; done; %s`, last, after)
+		trial := s.add([]string{"sh", "-c", command}, nil, 3)
+		work(t, s, agent.Options{})
+		s.await(t, "it is finished", func() bool { return len(trial.finishes) == 1 })
+		if trial.outcomes() != "budget_reached" || len(trial.reports) != 3 {
+			t.Errorf("%d epochs: %d reports, %q: %s", last, len(trial.reports), trial.outcomes(), trial.reason())
+		}
+		if want := map[int]string{3: "saved", 4: "epochs 1 to 3"}[last]; !strings.Contains(trial.log[1], want) {
+			t.Errorf("%d epochs: the log lacks %q: %s", last, want, trial.log[1])
+		}
+	}
+}
+
 func TestLogFlood(t *testing.T) {
 	s := newServer()
 	trial := s.add(script(t), as("flood", t.TempDir()), 1)

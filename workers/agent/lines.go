@@ -26,6 +26,9 @@ func (r lineScript) read() {
 		directive, err := r.report(script.Outcome{Epoch: line.Epoch, Metrics: line.Metrics})
 		if err != nil {
 			r.log.Note("the report of epoch %d was refused: %v", line.Epoch, err)
+			if line.Epoch > r.lease.Budget.Epochs && r.soFar().complete() {
+				r.end(spent, "it trains on though its budget is spent", r.agent.options.StopGrace)
+			}
 			continue
 		}
 		if !line.Checkpoint {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/gpu"
@@ -49,10 +50,10 @@ func fellShort(p progress) string {
 	reason := fmt.Sprintf("the command ended after epoch %d of %d", p.last, p.epochs)
 	switch {
 	case p.refusal != "":
-		return reason + "; a report was refused: " + p.refusal
+		return reason + "; a report was refused: " + strings.ReplaceAll(p.refusal, "\n  ", "; ") // the first line is what people see
 	case !p.reported:
 		return reason + ": it reported nothing in this run (one JSON object with \"epoch\" and the metrics on a line of standard output, or the client)"
 	default:
-		return reason
+		return fmt.Sprintf("%s: one that is done early reports its last metrics as epoch %d", reason, p.epochs)
 	}
 }

@@ -30,7 +30,7 @@ func TestOutcome(t *testing.T) {
 		{"all reported", process.Exit{}, ending{}, none, all, nil, protocol.BudgetReached, ""},
 		{"all reported while drained", process.Exit{}, ending{drained, "left"}, none, all, nil, protocol.BudgetReached, ""},
 		{"all reported, then failed", process.Exit{Code: 1}, ending{}, none, all, nil, protocol.CommandFailed, "exit code 1"},
-		{"ended early", process.Exit{}, ending{}, none, some, nil, protocol.CommandFailed, "ended after epoch 2 of 9"},
+		{"ended early", process.Exit{}, ending{}, none, some, nil, protocol.CommandFailed, "ended after epoch 2 of 9: one that is done early reports its last metrics as epoch 9"},
 		{"ended early after a refusal", process.Exit{}, ending{}, none, refused, nil, protocol.CommandFailed, "metrics.accuracy is missing"},
 		{"reported nothing", process.Exit{}, ending{}, none, resumed, nil, protocol.CommandFailed, "ended after epoch 3 of 9: it reported nothing"},
 		{"paused", process.Exit{}, ending{}, pause, some, nil, protocol.Interrupted, "the study is paused"},

@@ -126,7 +126,11 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	}
 	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.Data)
 	if !f.keepServing {
-		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: %s serve --data %s\n", here.server.URL(), view.ID, os.Args[0], f.server.Data)
+		where := ""
+		if f.server.Listen != term.DefaultListen { // where that server answers otherwise
+			where = " --listen " + strings.TrimPrefix(here.server.URL(), "http://")
+		}
+		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: %s serve --data %s%s\n", here.server.URL(), view.ID, os.Args[0], f.server.Data, where)
 		return nil
 	}
 	fmt.Fprintf(notes, "Web page: %s\n", page)
