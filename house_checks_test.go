@@ -12,12 +12,13 @@ import (
 )
 
 // pretended is a go command that installs programs which do nothing, but say what
-// they were given and end as GOVULNCHECK tells; one that CANNOT names is not had.
+// they were given and end as GOVULNCHECK tells, or as IMPORTED does where calls are not
+// looked for; one that CANNOT names is not had.
 const pretended = `#!/bin/sh
 case "$*" in
 "install "*"$CANNOT"*) echo "no such host" >&2; exit 1 ;;
 "install "*gosec*) printf '#!/bin/sh\n' >"$GOBIN/gosec"; chmod +x "$GOBIN/gosec" ;;
-"install "*) printf '#!/bin/sh\necho "looked with $*"\nexit %s\n' "$GOVULNCHECK" >"$GOBIN/govulncheck"; chmod +x "$GOBIN/govulncheck" ;;
+"install "*) printf '#!/bin/sh\necho "looked with $*"\n[ "$*" != "${*#*symbol}" ] || exit %s\nexit %s\n' "${IMPORTED:-$GOVULNCHECK}" "$GOVULNCHECK" >"$GOBIN/govulncheck"; chmod +x "$GOBIN/govulncheck" ;;
 "list "*) echo example.test/module ;;
 esac
 `
@@ -49,15 +50,16 @@ func TestSecurityThatWasNotCheckedIsNotGreen(t *testing.T) {
 		code        int
 		last        string // of the lines
 	}{
-		"all is well":          {[]string{nothing, "GOVULNCHECK=0"}, 0, "looked with ./cmd/tandem"},
-		"a hole":               {[]string{nothing, "GOVULNCHECK=3"}, 1, "looked with ./cmd/tandem"},
-		"no database":          {[]string{nothing, "GOVULNCHECK=1"}, 3, "NOT CHECKED: govulncheck: "},
-		"no database, allowed": {[]string{nothing, "GOVULNCHECK=1", "TANDEM_SECURITY_UNCHECKED=allow"}, 0, "NOT CHECKED: govulncheck: "},
-		"no govulncheck":       {[]string{nothing, "GOVULNCHECK=0", "CANNOT=golang.org"}, 3, "NOT CHECKED: govulncheck: "},
-		"no gosec":             {[]string{nothing, "GOVULNCHECK=0", "CANNOT=scripts/gosec"}, 3, "NOT CHECKED: gosec: "},
-		"a copy that is named": {[]string{nothing, "GOVULNCHECK=0", "TANDEM_VULNERABILITY_DATABASE=" + filepath.Join(data, "copy")}, 0, "looked with -db=file://" + filepath.Join(data, "copy") + " ./cmd/tandem"},
-		"a packed copy":        {[]string{"TANDEM_DATA=" + filepath.Join(data, "packed"), "GOVULNCHECK=0"}, 0, "looked with -db=file://"},
-		"no copy":              {[]string{nothing, "GOVULNCHECK=0", "TANDEM_VULNERABILITY_DATABASE=" + data}, 1, "check-security: " + data + " has no index/modules.json"},
+		"all is well":               {[]string{nothing, "GOVULNCHECK=0"}, 0, "looked with -scan package ./cmd/tandem"},
+		"a hole that nothing calls": {[]string{nothing, "IMPORTED=3", "GOVULNCHECK=0"}, 0, "looked with -scan symbol ./cmd/tandem"},
+		"a hole":                    {[]string{nothing, "GOVULNCHECK=3"}, 1, "looked with -scan symbol ./cmd/tandem"},
+		"no database":               {[]string{nothing, "GOVULNCHECK=1"}, 3, "NOT CHECKED: govulncheck: "},
+		"no database, allowed":      {[]string{nothing, "GOVULNCHECK=1", "TANDEM_SECURITY_UNCHECKED=allow"}, 0, "NOT CHECKED: govulncheck: "},
+		"no govulncheck":            {[]string{nothing, "GOVULNCHECK=0", "CANNOT=golang.org"}, 3, "NOT CHECKED: govulncheck: "},
+		"no gosec":                  {[]string{nothing, "GOVULNCHECK=0", "CANNOT=scripts/gosec"}, 3, "NOT CHECKED: gosec: "},
+		"a copy that is named":      {[]string{nothing, "GOVULNCHECK=0", "TANDEM_VULNERABILITY_DATABASE=" + filepath.Join(data, "copy")}, 0, "looked with -db=file://" + filepath.Join(data, "copy") + " -scan package ./cmd/tandem"},
+		"a packed copy":             {[]string{"TANDEM_DATA=" + filepath.Join(data, "packed"), "GOVULNCHECK=0"}, 0, "looked with -db=file://"},
+		"no copy":                   {[]string{nothing, "GOVULNCHECK=0", "TANDEM_VULNERABILITY_DATABASE=" + data}, 1, "check-security: " + data + " has no index/modules.json"},
 	} {
 		command := exec.Command("scripts/check-security")
 		command.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "CANNOT=nothing", "TANDEM_SECURITY_UNCHECKED=", "TANDEM_VULNERABILITY_DATABASE=")
