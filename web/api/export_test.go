@@ -46,7 +46,7 @@ func (s *stage) export(format string) (string, error) {
 	s.t.Helper()
 	stream, err := s.client(auth.Viewer).Export(s.t.Context(), "small", format)
 	if err != nil {
-		s.t.Fatal(err)
+		return "", err
 	}
 	defer stream.Close()
 	data, err := io.ReadAll(stream)
@@ -74,6 +74,7 @@ func TestCSVCannotRunInASpreadsheet(t *testing.T) {
 		one.Configuration["kind"] = space.String(kind)
 		trials = append(trials, one)
 	}
+	trials[0].Last, trials[1].Last = map[string]trial.Float{"top 5": 0.25}, map[string]trial.Float{"a": 2}
 	waiting := protocol.RankedTrial{}
 	waiting.Number, waiting.State = len(trials), trial.Queued
 	trials = append(trials, waiting)
@@ -87,17 +88,17 @@ func TestCSVCannotRunInASpreadsheet(t *testing.T) {
 	if err != nil || len(rows) != len(trials)+1 {
 		t.Fatalf("%d rows: %v\n%s", len(rows), err, text)
 	}
-	header := "number,state,rank,rung,epochs,data_fraction,value_@loss,seconds,joules,energy_method,tags,note,params_rate,params_kind"
+	header := "number,state,rank,rung,epochs,data_fraction,value_@loss,seconds,joules,energy_method,tags,note,params_rate,params_kind,metrics_a,metrics_top 5"
 	if got := strings.Join(rows[0], ","); got != header {
 		t.Errorf("header %s", got)
 	}
-	if got := strings.Join(rows[1], "|"); got != `0|running|1|1|3|0.5|-1.25|1.5|20|estimate: =cmd|||-0.5|'=HYPERLINK("x")` {
+	if got := strings.Join(rows[1], "|"); got != `0|running|1|1|3|0.5|-1.25|1.5|20|estimate: =cmd|||-0.5|'=HYPERLINK("x")||0.25` {
 		t.Errorf("row %s", got)
 	}
 	if rows[2][6] != "NaN" || rows[3][6] != "-Infinity" {
 		t.Errorf("NaN is %q, -Infinity %q", rows[2][6], rows[3][6])
 	}
-	if got := strings.Join(rows[len(rows)-1], "|"); got != "12|queued||0|0|0||0||||||" {
+	if got := strings.Join(rows[len(rows)-1], "|"); got != "12|queued||0|0|0||0||||||||" {
 		t.Errorf("a trial without anything: %s", got)
 	}
 	for _, row := range rows[5:12] {

@@ -7,6 +7,8 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -36,7 +38,17 @@ func eachTrial(ctx context.Context, studies Studies, study string, visit func(pr
 
 // CSV writes the table of trials, one a line, with a line of names before it.
 func CSV(ctx context.Context, studies Studies, view protocol.StudyView, out io.Writer) error {
-	columns := columnsOf(view.Definition, view.Progress.Cost != nil)
+	metrics := map[string]bool{} // of the newest reports
+	err := eachTrial(ctx, studies, view.ID, func(one protocol.RankedTrial) error {
+		for name := range one.Last {
+			metrics[name] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	columns := columnsOf(view.Definition, view.Progress.Cost != nil, slices.Sorted(maps.Keys(metrics)))
 	cells := make([]string, len(columns))
 	for at, column := range columns {
 		cells[at] = text(column.name)
@@ -45,7 +57,7 @@ func CSV(ctx context.Context, studies Studies, view protocol.StudyView, out io.W
 	if err := table.Write(cells); err != nil {
 		return err
 	}
-	err := eachTrial(ctx, studies, view.ID, func(one protocol.RankedTrial) error {
+	err = eachTrial(ctx, studies, view.ID, func(one protocol.RankedTrial) error {
 		l := lineOf(one)
 		for at, column := range columns {
 			cells[at] = written(column.cell(l))

@@ -40,8 +40,9 @@ func lineOf(one protocol.RankedTrial) line {
 	return l
 }
 
-// columnsOf are the columns of a study's trials, in order; priced says that costs are known.
-func columnsOf(def definition.Definition, priced bool) []column {
+// columnsOf are the columns of a study's trials, in order; priced says that costs are known,
+// metrics are what the trials' newest reports have.
+func columnsOf(def definition.Definition, priced bool, metrics []string) []column {
 	columns := []column{
 		{"number", func(l line) any { return l.Number }},
 		{"state", func(l line) any { return string(l.State) }},
@@ -96,7 +97,19 @@ func columnsOf(def definition.Definition, priced bool) []column {
 			return value
 		}})
 	}
+	for _, name := range metrics {
+		columns = append(columns, metricColumn(name))
+	}
 	return columns
+}
+
+func metricColumn(name string) column {
+	return column{"metrics_" + name, func(l line) any {
+		if value, has := l.Last[name]; has {
+			return value
+		}
+		return nil
+	}}
 }
 
 // inferenceColumn has a text of what inference takes; empty for a trial without a model.
