@@ -280,3 +280,12 @@ func TestHostileModelsAreNotLoaded(t *testing.T) {
 		})
 	}
 }
+
+// A model of another format is told to be one: the library would say that parsing failed.
+func TestAModelOfAnotherFormatIsNotLoaded(t *testing.T) {
+	for content, says := range map[string]string{"\x1c\x00\x00\x00TFL3\x14\x00\x20\x00": "this is a LiteRT (TensorFlow Lite) file", "no model": "ONNX Runtime refuses"} {
+		if _, err := emulator.Run(t.Context(), quick(t, []byte(content))); !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", content, err, says)
+		}
+	}
+}

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tandem-tune/tandem/inference_emu/onnx"
+	"github.com/tandem-tune/tandem/inference_emu/onnx/document"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // refuse keeps what is too large for its limits from the library, which would find out
-// late. Whatever else is wrong the library says: it knows more operators.
+// late, and files of other formats. Whatever else is wrong the library says: it knows more operators.
 func (p *process) refuse() error {
 	defer debug.FreeOSMemory() // so that it is not taken for the model's
 	g, err := onnx.Read(p.model, onnx.Options{Dimensions: p.order.Inputs.Dimensions})
@@ -20,7 +21,7 @@ func (p *process) refuse() error {
 		return problem.New(problem.Exhausted, "the model is not loaded, for a size or memory limit: %w", err)
 	}
 	if err != nil {
-		return nil
+		return document.Foreign(p.model)
 	}
 	for _, op := range g.Operators {
 		for _, name := range op.Outputs {

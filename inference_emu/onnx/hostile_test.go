@@ -21,6 +21,9 @@ func TestFaultsNameTheNodeAndTheReason(t *testing.T) {
 	}{
 		"empty":          {nil, []string{"not an ONNX file"}, problem.Invalid},
 		"text":           {[]byte("epochs: 3\n"), []string{"not an ONNX file"}, problem.Invalid},
+		"LiteRT":         {[]byte("\x1c\x00\x00\x00TFL3\x14\x00"), []string{"LiteRT", "tf2onnx", "trial.save_model"}, problem.Invalid},
+		"PyTorch":        {[]byte("PK\x03\x04\x00\x00\x08\x08"), []string{"PyTorch or Keras", "trial.save_model"}, problem.Invalid},
+		"Keras":          {[]byte("\x89HDF\r\n\x1a\n"), []string{"PyTorch or Keras", "trial.save_model"}, problem.Invalid},
 		"cut off":        {open(t, "lenet5")[:9000], []string{"only a part"}, problem.Invalid},
 		"unknown":        {file(input, node("Frobnicate", names("x"), names("y"))), []string{"Frobnicate", "not known", `"y"`, "shape_inference"}, problem.Invalid},
 		"unknown domain": {file(input, message(1, text(4, "Relu"), text(7, "com.example"), text(1, "x"), text(2, "y"))), []string{"com.example.Relu"}, problem.Invalid},
@@ -71,6 +74,15 @@ func TestLimits(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// A file of ONNX may have the bytes by which another format is known.
+func TestAProducerMayBeCalledAsAnotherFormat(t *testing.T) {
+	head := []byte("\x08\x07\x12\x04TFL3") // version 7, written by TFL3
+	rest := file(info(11, "x", 1, 1, 6), node("Relu", names("x"), names("y")), info(12, "y", 1, 1, 6))
+	if _, err := onnx.Read(append(head, rest...), onnx.Options{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -37,9 +37,9 @@ def to_onnx(model: Model, sample_input: Any = None) -> bytes:
     bytes and paths need none. The model is left as it was: its mode, its gradients and random generators.
     """
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return bytes(model)
+        return _of_onnx(bytes(model))
     if isinstance(model, (str, os.PathLike)):
-        return Path(os.fspath(model)).read_bytes()
+        return _of_onnx(Path(os.fspath(model)).read_bytes())
     if _is_a(model, "torch", "nn.Module"):
         return _from_torch(model, _needed(sample_input, "torch.nn.Module"))
     if _module(model, "keras") or _module(model, "tensorflow"):
@@ -50,6 +50,15 @@ def to_onnx(model: Model, sample_input: Any = None) -> bytes:
         f"cannot write a {type(model).__module__}.{type(model).__name__} as ONNX: give a torch.nn.Module, a Keras "
         "model, a fitted scikit-learn estimator, ONNX bytes, or the path of an ONNX file"
     )
+
+
+def _of_onnx(content: bytes) -> bytes:
+    """The content, unless it begins as another format does in which models are saved."""
+    litert = content[4:8] == b"TFL3" and content[:1] != b"\x08"  # where ONNX has its version
+    if litert or content.startswith((b"PK\x03\x04", b"\x89HDF")):
+        kind = "a LiteRT (TensorFlow Lite) file" if litert else "a file as PyTorch or Keras save models"
+        raise ModelError(f"this is {kind}, and only ONNX files are taken: give the model itself, and it is written as ONNX")
+    return content
 
 
 def _needed(sample_input: Any, kind: str) -> Any:

@@ -23,6 +23,20 @@ def test_what_is_no_model_is_refused() -> None:
         to_onnx(3)
 
 
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"\x1c\0\0\0TFL3", "LiteRT"), (b"PK\x03\x04", "PyTorch or Keras"), (b"\x89HDF\r\n", "PyTorch or Keras")],
+)
+def test_files_of_other_formats_are_refused(content: bytes, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(content)
+    for given in (content, file):
+        with pytest.raises(tandem.ModelError, match=kind):
+            to_onnx(given)
+    named = b"\x08\x07\x12\x04TFL3"  # ONNX, by a producer of that name
+    assert to_onnx(named) == named
+
+
 def test_a_worker_gets_the_model(start_agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = start_agent()
     for name, value in agent.environment().items():

@@ -52,7 +52,11 @@ func Read(file []byte, limits Limits) (Model, error) {
 		return Model{}, problem.New(problem.Exhausted, "the file has %d bytes, at most %d are read", len(file), limits.Bytes)
 	}
 	d := decoder{limits: limits, within: newBody(), functions: map[call]*body{}}
-	return d.model(file)
+	m, err := d.model(file)
+	if foreign := Foreign(file); err != nil && foreign != nil {
+		err = foreign
+	}
+	return m, err
 }
 
 // decoder takes messages apart within limits.

@@ -22,6 +22,10 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 	if err := os.WriteFile(text, []byte("not a model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	litert := filepath.Join(t.TempDir(), "model.tflite")
+	if err := os.WriteFile(litert, []byte("\x1c\x00\x00\x00TFL3\x14\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	large := filepath.Join(t.TempDir(), "large.onnx")
 	if err := os.WriteFile(large, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -34,6 +38,7 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		want      string
 	}{
 		"not a model":    {[]string{text}, "not an ONNX file"},
+		"LiteRT":         {[]string{litert}, "tf2onnx.convert --tflite"},
 		"too large":      {[]string{large}, "at most 2 GiB"},
 		"a folder":       {[]string{t.TempDir()}, "is not a file"},
 		"absent":         {[]string{"absent.onnx"}, "absent.onnx"},
