@@ -57,7 +57,7 @@ def _of_onnx(content: bytes) -> bytes:
     litert = content[4:8] == b"TFL3" and content[:1] != b"\x08"  # where ONNX has its version
     if litert or content.startswith((b"PK\x03\x04", b"\x89HDF")):
         kind = "a LiteRT (TensorFlow Lite) file" if litert else "a file as PyTorch or Keras save models"
-        raise ModelError(f"this is {kind}, and only ONNX files are taken: give the model itself, and it is written as ONNX")
+        raise ModelError(f"this is {kind}, and only ONNX files are taken: give the model itself, to be written as ONNX")
     return content
 
 
