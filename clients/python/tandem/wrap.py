@@ -6,8 +6,9 @@ epoch is reported once all groups were seen. Without a group ``epoch``, each tim
 
 In the arguments, ``{name}`` is a parameter, ``{epochs}`` the last epoch of the budget, ``{seed}`` the trial's seed and
 ``{{name}}`` the text in braces. ``{flags}`` stands for ``--name=value`` of each parameter, ``{overrides}`` for
-``name=value``. The program is ended after the budget's last epoch; if it ends well before, its last metrics count for
-that epoch. Checkpoints are its own matter: a promoted trial begins again.
+``name=value``. The program is ended after the budget's last epoch, or, with ``{epochs}`` in an argument, if it trains
+on behind that; if it ends well before, its last metrics count for that epoch. Checkpoints are its own matter: a
+promoted trial begins again.
 """
 
 from __future__ import annotations
@@ -79,15 +80,22 @@ def _number(name: str, text: str) -> float:
         sys.exit(f"tandem.wrap: the group {name} found {text!r}, which is no number: narrow it, as in [-+.0-9e]+")
 
 
-def run(trial: Trial, pattern: re.Pattern[str], command: Sequence[str]) -> int:
-    """Run the program for the trial; returns its exit code, or minus the signal that ended it."""
+def run(trial: Trial, pattern: re.Pattern[str], command: Sequence[str], knows: bool) -> int:
+    """Run the program for the trial; returns its exit code, or minus the signal that ended it.
+
+    One that knows how many epochs it has may still save its model behind the last.
+    """
     metrics: dict[str, float] = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         try:
             for epoch, metrics in epochs(pattern, program.stdout):
+                if trial.complete:
+                    return 0  # it trains on
                 trial.report(min(epoch, trial.epochs_total), **metrics)
-                if epoch >= trial.epochs_total or trial.directive.action != "continue":
+                if trial.complete and knows:
+                    continue
+                if trial.complete or trial.directive.action != "continue":
                     return 0
             code = program.wait()
         finally:
@@ -95,7 +103,7 @@ def run(trial: Trial, pattern: re.Pattern[str], command: Sequence[str]) -> int:
     if code == 0 and not metrics:
         groups = ", ".join(pattern.groupindex)
         sys.exit(f"tandem.wrap: the program ended, and its output never had all of {groups} ({pattern.pattern})")
-    if code == 0:  # it was done early, by its own judgement
+    if code == 0 and not trial.complete:  # it was done early, by its own judgement
         trial.report(trial.epochs_total, **metrics)
     return code
 
@@ -124,7 +132,7 @@ def main() -> None:
         command = filled(sys.argv[2:], trial.params, {"epochs": trial.epochs_total, "seed": trial.seed})
     except UnknownName as error:
         sys.exit(f"tandem.wrap: {error}")
-    code = run(trial, pattern, command)
+    code = run(trial, pattern, command, any("{epochs}" in argument for argument in sys.argv[2:]))
     if code < 0:  # as if it had been this process
         os.kill(os.getpid(), -code)
     sys.exit(code)

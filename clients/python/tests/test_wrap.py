@@ -46,6 +46,15 @@ def test_a_plain_script_is_tuned_and_ended_at_its_budget(start_agent: StartAgent
     assert ran.stdout.splitlines()[0] == f"epoch 1 loss=0.1 --lr=0.01 {{layers}} {flags} {flags.replace('--', '')}"
 
 
+def test_a_program_that_knows_its_epochs_may_save_its_model(start_agent: StartAgent) -> None:
+    for loop, saved in (("for epoch in 1 2 3", "0"), ("for epoch in 1 2 3 4", "")):
+        agent = start_agent(objectives=["loss"])
+        script = f'{loop}; do echo "epoch $epoch loss=$epoch"; done; sleep 0.3; echo "saved $#"'
+        ran = wrapped(agent, TWO, "sh", "-c", script + " # {epochs}")
+        assert (ran.returncode, ran.stderr, ran.stdout.partition("saved ")[2].strip()) == (0, "", saved)
+        assert [epoch for epoch, _ in told(agent)] == [1, 2, 3]
+
+
 def test_metrics_stand_in_several_lines_and_epochs_count_from_0(start_agent: StartAgent, tmp_path: Path) -> None:
     agent = start_agent(objectives=["acc"])
     script = tmp_path / "train.py"
