@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -126,11 +125,8 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 	}
 	fmt.Fprintf(notes, "\nThe results are in %s.\n", f.server.Data)
 	if !f.keepServing {
-		where := ""
-		if f.server.Listen != term.DefaultListen { // where that server answers otherwise
-			where = " --listen " + strings.TrimPrefix(here.server.URL(), "http://")
-		}
-		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: %s serve --data %s%s\n", here.server.URL(), view.ID, os.Args[0], f.server.Data, where)
+		where := strings.TrimPrefix(here.server.URL(), "http://")
+		fmt.Fprintf(notes, "Web page: %s/studies/%s, while a server runs: %s serve --data %s --listen %s\n", here.server.URL(), view.ID, os.Args[0], f.server.Data, where)
 		return nil
 	}
 	fmt.Fprintf(notes, "Web page: %s\n", page)
@@ -146,9 +142,7 @@ func (f *runFlags) run(command *cobra.Command, path string) (err error) {
 
 // open starts the server on the data folder.
 func (f *runFlags) open(ctx context.Context, command *cobra.Command) (*local, error) {
-	if !command.Flags().Changed("listen") && taken(f.server.Listen) {
-		f.server.Listen = "127.0.0.1:0" // another Tandem is there: any free port will do
-	}
+	f.server.Elsewhere = !command.Flags().Changed("listen") // another Tandem may be there
 	opened, err := servecmd.Open(ctx, f.server)
 	if problem.Is(err, problem.Conflict) {
 		return nil, fmt.Errorf("%w\nGive the study to that server: tandem study create FILE --watch; or run it in another --data folder", err)
@@ -330,14 +324,4 @@ func differing(found protocol.StudyView, file definition.Definition) (names []st
 		}
 	}
 	return names
-}
-
-// taken reports whether somebody answers at the address.
-func taken(address string) bool {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return true
-	}
-	listener.Close() //nolint:errcheck // it was only a question
-	return false
 }

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/beside"
@@ -38,8 +39,10 @@ import (
 
 // Options are the flags that make a server.
 type Options struct {
-	// Listen is the address to answer on.
-	Listen string
+	// Listen is the address to answer on. With Elsewhere any port of this machine will do
+	// where it is taken.
+	Listen    string
+	Elsewhere bool
 	// Data is the folder that holds everything the server knows.
 	Data             string
 	leaseSeconds     float64
@@ -227,7 +230,11 @@ func (p *Process) openData(ctx context.Context) (*server, error) {
 }
 
 func (p *Process) listen() (err error) {
-	if p.listener, err = net.Listen("tcp", p.options.Listen); err != nil {
+	p.listener, err = net.Listen("tcp", p.options.Listen)
+	if p.options.Elsewhere && errors.Is(err, syscall.EADDRINUSE) {
+		p.listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
 		return fmt.Errorf("--listen %s: write HOST:PORT with a free port, such as 127.0.0.1:7171: %w", p.options.Listen, err)
 	}
 	p.bound()

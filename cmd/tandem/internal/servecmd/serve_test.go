@@ -55,6 +55,14 @@ func TestAnAddressWithoutAHostIsAWrongFlag(t *testing.T) {
 	if code, _, said := command(t, "serve", "--data", t.TempDir(), "--listen", held.Addr().String()); code != term.ExitFailed || !strings.Contains(said, "with a free port") {
 		t.Errorf("a port that is taken ends with %d: %s", code, said)
 	}
+	for _, elsewhere := range []bool{true, false} { // "tandem run", where no address was given
+		p := &Process{options: Options{Listen: held.Addr().String(), Elsewhere: elsewhere}}
+		if err := p.listen(); (err == nil) != elsewhere {
+			t.Errorf("elsewhere %v: %v", elsewhere, err)
+		} else if err == nil {
+			p.listener.Close()
+		}
+	}
 }
 
 // TestATrustedProxySaysWhoAsks: two clients behind a proxy, of which one guesses.
