@@ -116,9 +116,15 @@ func (s *server) RenewLeases(ctx context.Context, path string) {
 	s.studies.Excuse(ctx, strings.TrimSuffix(strings.TrimPrefix(path, prefix+"/workers/"), "/heartbeat"))
 }
 
+// schemas describe the types of all servers of a process: the first one makes them. Who
+// registers holds the lock; requests find all there, and only read.
+var schemas, registering = openapi.NewRegistry(reflect.TypeFor[answer.Document]()), new(sync.Mutex)
+
 // register puts every route of the table into the router and into the OpenAPI
 // document, and returns them as the guard takes them.
 func (s *server) register() (guarded []guard.Route) {
+	registering.Lock()
+	defer registering.Unlock()
 	plain := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: strict.Unmarshal}
 	framework := humachi.New(s.mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -128,7 +134,7 @@ func (s *server) register() (guarded []guard.Route) {
 				Description: "The study server's REST interface. docs/protocol.md tells its rules: leases, fencing, idempotency, errors and events.",
 			},
 			Components: &huma.Components{
-				Schemas: openapi.NewRegistry(reflect.TypeFor[answer.Document]()),
+				Schemas: schemas,
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token":   {Type: "http", Scheme: "bearer", Description: "a token; what its scope opens stands in x-scopes"},
 					"session": {Type: "apiKey", In: "cookie", Name: auth.SessionCookie, Description: "a browser's session"},
