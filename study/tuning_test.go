@@ -81,6 +81,26 @@ func TestTheFirstTrialLeavesCoresToTheNext(t *testing.T) {
 	})(t)
 }
 
+// TestWhatIsDoneEarlyTeachesNoTime: who is done after two epochs of nine reports the last one
+// at once, and no epoch is that short. A third epoch is one.
+func TestWhatIsDoneEarlyTeachesNoTime(t *testing.T) {
+	for last, want := range map[int]int{3: 2, 9: 1} { // the first epoch of a start is not among them
+		in(func(t *testing.T, w *world) {
+			w.create("name: example", "name: early\nsystem: {cpu_threads: {values: [1, 2]}}", "policy: multi", "policy: epochs", "{min: 1, max: 9}", "{min: 9, max: 9}", "trials: 27", "trials: 1")
+			lease := w.leaseFrom(w.box(false).id, "early")
+			for _, epoch := range []int{1, 2, last} {
+				if _, err := w.service.Report(w.ctx, lease.Trial, protocol.Report{LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Seconds: 4, SetupSeconds: 1, Metrics: map[string]trial.Float{"accuracy": 0.5}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			page, err := w.service.GroundTruthRuns(w.ctx, "", 10, 0)
+			if err != nil || len(page.Runs) != 1 || page.Runs[0].Epochs != want {
+				t.Errorf("after epoch %d: %+v, %v; want %d epochs", last, page.Runs, err, want)
+			}
+		})(t)
+	}
+}
+
 // Trials beside each other end in another order, so that others are promoted:
 // the time is compared with what the same epochs take with the default.
 func TestAWorkloadThatUsesAllCoresKeepsThem(t *testing.T) {

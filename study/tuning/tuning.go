@@ -180,7 +180,8 @@ type Guidance struct {
 // Guide decides with which system configuration a trial goes on after a report.
 func (s Study) Guide(known *groundtruth.Machine, t trial.Trial, report protocol.Report, here allocator.Site, now time.Time) Guidance {
 	g := Guidance{Configuration: s.inForce(t, report)}
-	if known == nil || t.Setting == nil {
+	early := report.Epoch == t.Budget.Epochs && report.Epoch > t.LastEpoch+1 // of a training that was done before: no epoch
+	if known == nil || t.Setting == nil || early {
 		return g
 	}
 	run := s.runOn(here, t)

@@ -12,7 +12,7 @@ from fake_agent import FakeAgent
 
 import tandem
 from tandem.errors import UnknownName
-from tandem.integrations._metrics import chosen, require_first
+from tandem.integrations._metrics import chosen, done_early, require_first
 
 Train = Callable[[tandem.Trial], None]
 
@@ -44,6 +44,27 @@ def stopped(start_agent: StartAgent, train: Train) -> FakeAgent:
     return agent
 
 
+def done(start_agent: StartAgent, train: Train) -> None:
+    """A training that ends by its own judgement after its second epoch: what it has then counts for the budget."""
+    agent = start_agent(budget={"epochs": 5, "data_fraction": 1.0})
+    train(tandem.current_trial())
+    assert [r["epoch"] for r in agent.reports] == [1, 2, 5]
+    assert agent.reports[1]["metrics"] == agent.reports[2]["metrics"]
+
+
+def test_what_is_done_early_is_measured(start_agent: StartAgent) -> None:
+    for directive, measured, reported in (("continue", False, [2, 5]), ("pause", False, [2]), ("continue", True, [2])):
+        budget = {"epochs": 5, "data_fraction": 1.0, **({"seconds": 9.0} if measured else {})}
+        agent = start_agent(budget=budget)
+        agent.directives = {2: {"action": directive}}
+        trial = tandem.current_trial()
+        done_early(trial, {})
+        trial.report(2, accuracy=0.5)
+        done_early(trial, {"accuracy": 0.5})
+        done_early(trial, {"accuracy": 0.5})
+        assert [r["epoch"] for r in agent.reports] == reported
+
+
 def test_choosing_metrics() -> None:
     logged = {"loss": 0.5, "val/accuracy": 0.75, "note": "text"}
     assert chosen(logged, None) == {"loss": 0.5, "val/accuracy": 0.75}
@@ -64,7 +85,7 @@ def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -
         __import__(f"tandem.integrations.{name}")
 
 
-def lightning_training(**more: Any) -> Train:
+def lightning_training(limit: int = -1, **more: Any) -> Train:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     pl = pytest.importorskip("lightning.pytorch", reason="PyTorch Lightning is not installed")
     from tandem.integrations.lightning import TandemCallback
@@ -96,6 +117,7 @@ def lightning_training(**more: Any) -> Train:
         tuning = TandemCallback(trial, {"accuracy": "val_loss"}, **more)
         trainer = pl.Trainer(
             max_epochs=trial.epochs_total,
+            max_steps=limit,
             callbacks=[tuning],
             logger=False,
             enable_checkpointing=False,
@@ -115,6 +137,7 @@ def test_lightning(start_agent: StartAgent) -> None:
     assert pieces == straight
     assert straight[-1]["accuracy"] < straight[0]["accuracy"]
     stopped(start_agent, train)
+    done(start_agent, lightning_training(limit=8))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -136,7 +159,7 @@ def test_keras(start_agent: StartAgent, tmp_path: Path, monkeypatch: pytest.Monk
 
     x = np.linspace(-1, 1, 16, dtype="float32").reshape(-1, 1)
 
-    def train(trial: tandem.Trial, epochs: bool = True) -> None:
+    def train(trial: tandem.Trial, epochs: bool = True, more: Any = ()) -> None:
         model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, kernel_initializer="zeros")])
         model.compile(optimizer=keras.optimizers.SGD(0.1, momentum=0.9), loss="mse")
         model.fit(
@@ -148,12 +171,14 @@ def test_keras(start_agent: StartAgent, tmp_path: Path, monkeypatch: pytest.Monk
             shuffle=False,
             batch_size=4,
             verbose=0,
-            callbacks=[TandemCallback(trial, {"accuracy": "val_loss"})],
+            callbacks=[TandemCallback(trial, {"accuracy": "val_loss"}), *more],
         )
 
     pieces, straight = climbed(start_agent, train)
     assert [m["accuracy"] for m in pieces] == pytest.approx([m["accuracy"] for m in straight], rel=1e-5)
     assert straight[-1]["accuracy"] < straight[0]["accuracy"]
+    never = keras.callbacks.EarlyStopping("val_loss", min_delta=1e9, patience=1)
+    done(start_agent, lambda trial: train(trial, more=[never]))
     agent = stopped(start_agent, train)
     start_agent(budget={"epochs": 5, "data_fraction": 1.0}, first_epoch=3, checkpoint_dir=str(agent.checkpoint_dir))
     with pytest.raises(ValueError, match="give fit"):
@@ -185,11 +210,12 @@ def test_transformers(start_agent: StartAgent, tmp_path: Path) -> None:
     if "eval_strategy" not in transformers.TrainingArguments.__dataclass_fields__:
         evaluated = {"evaluation_strategy": "epoch"}
 
-    def train(trial: tandem.Trial) -> None:
+    def train(trial: tandem.Trial, steps: int = -1) -> None:
         tuning = TandemCallback(trial, {"accuracy": "loss"})
         arguments = transformers.TrainingArguments(
             str(tmp_path / f"run{next(runs)}"),
             num_train_epochs=trial.epochs_total,
+            max_steps=steps,
             learning_rate=0.1,
             lr_scheduler_type="constant",
             save_strategy="epoch",
@@ -206,6 +232,7 @@ def test_transformers(start_agent: StartAgent, tmp_path: Path) -> None:
     assert [m["accuracy"] for m in pieces] == pytest.approx([m["accuracy"] for m in straight], rel=1e-4)
     assert straight[-1]["accuracy"] < straight[0]["accuracy"]
     stopped(start_agent, train)
+    done(start_agent, lambda trial: train(trial, 8))
 
 
 @pytest.mark.filterwarnings("ignore")

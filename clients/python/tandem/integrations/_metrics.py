@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from ..errors import UnknownName
+from ..trial import Trial
 
 Chosen = Union[Mapping[str, str], Sequence[str], None]
 """Which of the logged values to report: their names, or {"name in the report": "logged name"}; None: every number."""
@@ -27,6 +28,16 @@ def require_first(first: int, wanted: int, advice: str) -> None:
     """Raise if training begins with another epoch than the trial's run."""
     if first != wanted:
         raise ValueError(f"training begins with epoch {first}, and this run of the trial with epoch {wanted}: {advice}")
+
+
+def done_early(trial: Trial, metrics: Mapping[str, float]) -> None:
+    """Report the last metrics for the budget's last epoch where training ended before it by its own judgement.
+
+    Without that the trial would have failed. Where the server wanted the end, and where a budget in seconds or joules
+    ends, is not told by epochs.
+    """
+    if metrics and trial.directive.action == "continue" and not (trial.complete or trial.budget.measured):
+        trial.report(trial.epochs_total, **metrics)
 
 
 def _number(value: Any) -> bool:

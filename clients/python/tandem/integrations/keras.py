@@ -18,7 +18,7 @@ except ImportError as error:
     raise ImportError("tandem.integrations.keras needs Keras 3: pip install keras") from error
 
 from ..trial import Trial
-from ._metrics import Chosen, chosen, require_first
+from ._metrics import Chosen, chosen, done_early, require_first
 
 _FILE = "model.weights.h5"
 
@@ -38,12 +38,13 @@ class TandemCallback(keras.callbacks.Callback):
         self._metrics = metrics
         self._keep = keep
         self._epochs: Optional[Iterator[int]] = None
+        self._last: dict[str, float] = {}
 
     def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
         if self._trial.first_epoch > 1 and not self.model.built:
             raise ValueError("the model is not built, so its checkpoint cannot be restored: give it an Input")
         self._trial.restore(self._load)
-        self._epochs = None
+        self._epochs, self._last = None, {}
 
     def on_epoch_begin(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
         if self._epochs is None:
@@ -53,11 +54,15 @@ class TandemCallback(keras.callbacks.Callback):
         next(self._epochs, None)  # the first one says that the training begins; each sets the threads
 
     def on_epoch_end(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
-        self._trial.report(epoch + 1, **chosen(logs or {}, self._metrics))
+        self._last = chosen(logs or {}, self._metrics)
+        self._trial.report(epoch + 1, **self._last)
         if self._trial.directive.action != "continue":
             self.model.stop_training = True
         if self._keep and self._trial.directive.action != "stop":
             self._trial.checkpoint(self._save)
+
+    def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
+        done_early(self._trial, self._last)
 
     def _save(self, path: str) -> None:
         folder = Path(path)

@@ -20,7 +20,7 @@ except ImportError:
         raise ImportError("tandem.integrations.lightning needs PyTorch Lightning: pip install lightning") from error
 
 from ..trial import Trial
-from ._metrics import Chosen, chosen, require_first
+from ._metrics import Chosen, chosen, done_early, require_first
 
 
 class TandemCallback(pl.Callback):
@@ -39,6 +39,7 @@ class TandemCallback(pl.Callback):
         self._metrics = metrics
         self._keep = keep
         self._epochs: Iterator[int] = iter(())
+        self._last: dict[str, float] = {}
         trial.restore(self._restore)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -49,18 +50,21 @@ class TandemCallback(pl.Callback):
             )
         advice = "give fit(..., ckpt_path=callback.checkpoint) and Trainer(max_epochs=trial.epochs_total)"
         require_first(trainer.current_epoch + 1, self._trial.first_epoch, advice)
-        self._epochs = self._trial.epochs()
+        self._epochs, self._last = self._trial.epochs(), {}
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         next(self._epochs, None)  # the first one says that the training begins; each sets the threads
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        epoch = trainer.current_epoch + 1
-        self._trial.report(epoch, **chosen(trainer.callback_metrics, self._metrics))
+        self._last = chosen(trainer.callback_metrics, self._metrics)
+        self._trial.report(trainer.current_epoch + 1, **self._last)
         if self._trial.directive.action != "continue":
             trainer.should_stop = True
         if self._keep and self._trial.directive.action != "stop":
             self._trial.checkpoint(trainer.save_checkpoint)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        done_early(self._trial, self._last)
 
     def _restore(self, path: str) -> None:
         self.checkpoint = path

@@ -25,7 +25,7 @@ except ImportError as error:
     raise ImportError("tandem.integrations.transformers needs its library: pip install transformers") from error
 
 from ..trial import Trial
-from ._metrics import Chosen, chosen
+from ._metrics import Chosen, chosen, done_early
 
 _PREFIX = "eval_"
 
@@ -44,6 +44,7 @@ class TandemCallback(TrainerCallback):
         self._trial = trial
         self._metrics = metrics
         self._epochs: Iterator[int] = iter(())
+        self._last: dict[str, float] = {}
         trial.restore(self._restore)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -57,7 +58,7 @@ class TandemCallback(TrainerCallback):
                 f"training begins with epoch {done + 1}, and this run of the trial with epoch "
                 f"{self._trial.first_epoch}: give train(resume_from_checkpoint=callback.checkpoint)"
             )
-        self._epochs = self._trial.epochs()
+        self._epochs, self._last = self._trial.epochs(), {}
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         next(self._epochs, None)  # the first one says that the training begins; each sets the threads
@@ -68,7 +69,8 @@ class TandemCallback(TrainerCallback):
             return control  # an evaluation outside of training
         logged = {name[len(_PREFIX) :] if name.startswith(_PREFIX) else name: v for name, v in (metrics or {}).items()}
         logged.pop("epoch", None)
-        self._trial.report(epoch, **chosen(logged, self._metrics))
+        self._last = chosen(logged, self._metrics)
+        self._trial.report(epoch, **self._last)
         if self._trial.directive.action != "continue":
             control.should_training_stop = True
         return control
@@ -77,6 +79,9 @@ class TandemCallback(TrainerCallback):
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         if folder.is_dir() and self._trial.directive.action != "stop":
             self._trial.checkpoint(lambda path: shutil.copytree(folder, path))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        done_early(self._trial, self._last)
 
     def _restore(self, path: str) -> None:
         self.checkpoint = path
