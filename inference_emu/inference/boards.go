@@ -88,15 +88,15 @@ func (s *Service) AskBoard(ctx context.Context, ask emu.BoardAsk) (emu.BoardRepl
 			order, err = s.orderFor(ctx, ask)
 		}
 		left := end.Sub(s.options.Now())
-		if err != nil || order != nil || left <= 0 {
+		switch {
+		case ctx.Err() != nil: // it has hung up
+			return emu.BoardReply{}, nil
+		case err != nil || order != nil || left <= 0:
 			return emu.BoardReply{Order: order}, err
 		}
 		pause, cancel := context.WithTimeout(ctx, min(left, askEvery))
 		<-pause.Done()
 		cancel()
-		if ctx.Err() != nil {
-			return emu.BoardReply{}, nil
-		}
 	}
 }
 
