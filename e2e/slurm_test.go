@@ -109,6 +109,11 @@ func TestSlurmRunsStudies(t *testing.T) {
 	}
 	launcher := start()
 	until(t, "a trial on each node", func() bool { return slices.Equal(leased("first"), []string{"n1", "n2"}) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the trials:\n%s\n%s", at.must("study", "trial", "first", "0"), at.must("study", "trial", "first", "1"))
+		}
+	})
 	if waiting, err := os.ReadDir(filepath.Join(place, "logs", "enrolments-tandem")); err != nil || len(waiting) > 0 {
 		t.Errorf("enrolments that were used are left: %v, %v", waiting, err)
 	}
@@ -127,11 +132,6 @@ func TestSlurmRunsStudies(t *testing.T) {
 			strings.Contains(at.must("study", "trial", "first", "1", "--json"), "preempted by Slurm")
 	})
 	until(t, "a trial on each node again", func() bool { return slices.Equal(leased("first"), []string{"n1", "n2"}) })
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the trials:\n%s\n%s", at.must("study", "trial", "first", "0"), at.must("study", "trial", "first", "1"))
-		}
-	})
 	slurm.FailNode("n2")
 	lost := func(number string) bool {
 		return strings.Contains(at.must("study", "trial", "first", number, "--json"), "its node failed")
