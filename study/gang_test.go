@@ -63,7 +63,7 @@ func TestCommandsSeeNoGPUsOrWhatTheWorkerSays(t *testing.T) {
 func TestATrialThatFitsNoWorkerIsToldSo(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		w.create(named("huge", "resources: {gpus: 8, cores: 2}")...)
-		w.wantWait("huge", "unfit", "no worker is connected")
+		w.wantWait("huge", "unfit", "no worker is connected: start one with 'tandem worker'")
 		w.rack("worker-small", 1, 0)
 		w.rack("worker-large", 1, 4)
 		w.wantWait("huge", "unfit", "resources.gpus is 8", "more than 4 GPUs (large)")

@@ -36,8 +36,8 @@ type Returned struct {
 func (p Placements) Waits(one Waiting) []protocol.Wait {
 	defer p.locked()()
 	members, need := p.alive(), one.Need(1)
-	if how := one.start(); how != "" && len(members) == 0 {
-		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: "no worker is connected: " + how}}
+	if len(members) == 0 {
+		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: "no worker is connected: " + one.start()}}
 	}
 	reason, wants := pool.Unsuited(one.Wants, members), one.Wants.String()
 	all := len(members)
@@ -46,7 +46,7 @@ func (p Placements) Waits(one Waiting) []protocol.Wait {
 		wants = "taints that it tolerates"
 	}
 	if reason == "" {
-		if reason = pool.Unfit(need, members); reason != "" && wants != "" && len(members) > 0 {
+		if reason = pool.Unfit(need, members); reason != "" && wants != "" {
 			reason += "; only workers with " + wants + " count"
 		}
 	}
@@ -109,7 +109,7 @@ func (p Placements) waitsForWorkers(one Waiting, members []pool.Member) []protoc
 	return waits
 }
 
-// start says how a worker is started that has the study's key, or gets it; empty: it has none.
+// start says how a worker is started that may run the study.
 func (a Ask) start() string {
 	switch {
 	case a.Policy != "":
@@ -117,16 +117,16 @@ func (a Ask) start() string {
 	case len(a.Recipients) > 0:
 		return "start one with 'tandem worker --identity FILE', the file of the key " + sealed.Short(a.Recipients[0])
 	}
-	return ""
+	return "start one with 'tandem worker'"
 }
 
 // unopened says what a worker of those connected needs to run the study, or must not have.
 func (a Ask) unopened(connected int) string {
-	switch how := a.start(); {
+	switch {
 	case a.Policy != "":
-		return fmt.Sprintf("its key goes to confidential machines only, and none of the workers that suit it otherwise (%d) is one by its policy: %s", connected, how)
-	case how != "":
-		return fmt.Sprintf("none of the workers that suit it otherwise (%d) holds the key %s: %s", connected, sealed.Short(a.Recipients[0]), how)
+		return fmt.Sprintf("its key goes to confidential machines only, and none of the workers that suit it otherwise (%d) is one by its policy: %s", connected, a.start())
+	case len(a.Recipients) > 0:
+		return fmt.Sprintf("none of the workers that suit it otherwise (%d) holds the key %s: %s", connected, sealed.Short(a.Recipients[0]), a.start())
 	}
 	return fmt.Sprintf("all %d workers that suit it otherwise run encrypted studies only: start one without --identity or --confidential, or give the study encryption.recipients", connected)
 }

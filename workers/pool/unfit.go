@@ -89,11 +89,8 @@ func few(names []string) string {
 
 // Unfit says why no worker could run a trial with the need even if it ran
 // nothing else, with the study's field, its value and what the largest has;
-// empty: some could. Without any worker it says so.
+// empty: some could. There is at least one member.
 func Unfit(need Need, members []Member) string {
-	if len(members) == 0 {
-		return "no worker is connected"
-	}
 	var gpus, cores, memory Member
 	var widest widestGPU
 	for i, member := range members {

@@ -28,6 +28,7 @@ from .optimize import Outcome, ending
 from .record import Recommendation, TrialRecord
 from .study import OVER, Study
 from .trial import Trial
+from .waiting import Waiting
 from .warm import WarmStart
 
 Answer = TypeVar("Answer")
@@ -282,8 +283,10 @@ class AsyncStudy:
         return await self._client.run(self.study.recommendation)
 
     async def wait(self, interval: float = 2.0) -> Recommendation:
-        """Wait until the study is over; returns the recommendation."""
-        while await self.status() not in OVER:
+        """Wait until the study is over; returns the recommendation. Warns as :meth:`Study.wait` does."""
+        waiting = Waiting(self._client.client.url)
+        while (view := await self.view())["status"] not in OVER:
+            waiting.look(view)
             await asyncio.sleep(interval)
         return await self.recommendation()
 

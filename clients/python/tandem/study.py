@@ -20,6 +20,7 @@ from .plots import Figure
 from .record import Recommendation, TrialRecord
 from .transport import Request
 from .trial import Trial
+from .waiting import Waiting
 from .worker import LeaseLink, Session, fetch
 
 if TYPE_CHECKING:
@@ -449,10 +450,14 @@ class Study:
         self.client.transport.send(Request("DELETE", path, f"delete study {self.name}"))
 
     def wait(self, progress: bool = True, interval: float = 2.0) -> Recommendation:
-        """Wait until the study is over, showing how far it is on standard error; returns the recommendation."""
-        shown = ""
+        """Wait until the study is over, showing how far it is on standard error; returns the recommendation.
+
+        If no worker can run it for some seconds, a warning says why, and how one is started.
+        """
+        shown, waiting = "", Waiting(self.client.url)
         while True:
             view = self.view
+            waiting.look(view)
             line = _progress_line(view)
             if progress and line != shown:
                 print(line, file=sys.stderr, flush=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
@@ -59,6 +60,13 @@ def start_server() -> Iterator[StartServer]:
 
 def study_on(server: FakeServer) -> tandem.Study:
     return tandem.Client(server.url, TOKEN).create_study({"name": "toy", "space": {}})
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about within 10 s"
+        time.sleep(0.005)
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,12 @@ import math
 import sys
 import tarfile
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import StartServer, study_on
+from conftest import StartServer, study_on, wait_for
 
 import tandem
 from tandem.worker import LeaseLink
@@ -597,13 +596,6 @@ def test_wait_shows_progress_and_returns_the_answer(
     assert study.wait(interval=0.01).value == 0.5
     thread.join()
     assert capsys.readouterr().err.splitlines()[-1] == ("toy is completed: 1 completed; best accuracy 0.5 (trial 0)")
-
-
-def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about within 10 s"
-        time.sleep(0.005)
 
 
 def test_the_front_and_its_trials(start_server: StartServer) -> None:
