@@ -15,12 +15,12 @@ import (
 const plainScript = `import argparse
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--x", type=float, default=0.5)
+parser.add_argument("--momentum", type=float, default=0.9)
 parser.add_argument("--epochs", type=int, default=3)
 args = parser.parse_args()
 print("training", args)
 for epoch in range(1, args.epochs + 1):
-    accuracy = (1 - (args.x - 0.7) ** 2) * (1 - 1 / (epoch + 1))
+    accuracy = (1 - (args.momentum - 0.7) ** 2) * (1 - 1 / (epoch + 1))
     print(f"epoch {epoch}/{args.epochs} loss=nan accuracy={accuracy}", flush=True)
 print("saved")
 `
@@ -34,7 +34,7 @@ func TestAPlainScriptIsTunedUnchanged(t *testing.T) {
 	at.worker()
 	wrapped := func(name, pattern string, trials int) (view protocol.StudyView, books export) {
 		s := newStudy(t, name, threeRungs, "0", trials)
-		s.rewrite("[python3, train.py]", `[python3, -m, tandem.wrap, '`+pattern+`', python3, train.py, "{flags}", "--epochs={epochs}"]`)
+		s.rewrite("{x:", "{momentum:", "[python3, train.py]", `[python3, -m, tandem.wrap, '`+pattern+`', python3, train.py, "{flags}", "--epochs={epochs}"]`)
 		if err := os.WriteFile(filepath.Join(filepath.Dir(s.file), "train.py"), []byte(plainScript), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -52,13 +52,13 @@ func TestAPlainScriptIsTunedUnchanged(t *testing.T) {
 	}
 	reports, top := books.reports(t), false
 	for _, one := range books.Trials {
-		x, _ := one.Configuration["x"].Number()
+		x, _ := one.Configuration["momentum"].Number()
 		runs := reports[one.ID]
 		top = top || len(runs) > 0 && runs[len(runs)-1].Epoch == 9
 		for _, report := range runs {
 			want := (1 - math.Pow(x-0.7, 2)) * (1 - 1/float64(report.Epoch+1))
 			if got := float64(report.Metrics["accuracy"]); math.Abs(got-want) > 1e-9 {
-				t.Errorf("trial %d with x = %v reports %v after epoch %d, not %v", one.Number, x, got, report.Epoch, want)
+				t.Errorf("trial %d with momentum %v reports %v after epoch %d, not %v", one.Number, x, got, report.Epoch, want)
 			}
 		}
 	}
@@ -72,5 +72,44 @@ func TestAPlainScriptIsTunedUnchanged(t *testing.T) {
 	}
 	if said := books.Trials[0].Reason; !strings.Contains(said, "never had all of epoch, accuracy (step (?P<epoch>[0-9]+) accuracy=") {
 		t.Errorf("the trial's reason is %q", said)
+	}
+}
+
+// TestInitTunesAPlainScript: the command that "tandem init" writes into the file for a
+// script as it is tunes that script.
+func TestInitTunesAPlainScript(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t, "guessed", nineEpochs, "0", 1) // for its folder
+	folder := filepath.Dir(s.file)
+	script := filepath.Join(folder, "guessed.py")
+	if err := os.WriteFile(script, []byte(plainScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := cli(t, nil, "init", script, "--output", s.file, "--force"); said.code != 0 || !strings.Contains(said.stdout, "tandem.wrap") {
+		t.Fatalf("init says (%d)\n%s%s", said.code, said.stdout, said.stderr)
+	}
+	client, err := filepath.Abs("../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rewrite("\ncommand: ", "\n# command: ", "\n# command: [python3, -m", "\nenvironment: {PYTHONPATH: "+client+"}\ncommand: [python3, -m", "trials: 50", "trials: 4", "\nsearch:", "\nsystem: off\nsearch:")
+	got := cli(t, nil, "run", s.file, "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--json")
+	if got.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	found := read[result](t, got.stdout).Study
+	if p := found.Progress; p.Created != 4 || p.Trials[trial.Failed] > 0 || p.Best == nil || p.Best.Metric != "accuracy" || len(found.Definition.Space.Parameters) != 1 {
+		t.Errorf("the study ended with %+v", p)
+	}
+
+	knows := filepath.Join(folder, "knows.py")
+	if err := os.WriteFile(knows, []byte("import tandem\n"+plainScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := cli(t, nil, "init", knows, "--output", s.file, "--force"); said.code != 0 || strings.Contains(said.stdout, "tandem.wrap") {
+		t.Errorf("of a script with the client init says (%d)\n%s%s", said.code, said.stdout, said.stderr)
+	}
+	if content, err := os.ReadFile(s.file); err != nil || strings.Contains(string(content), "wrap") {
+		t.Errorf("its study file (%v):\n%s", err, content)
 	}
 }

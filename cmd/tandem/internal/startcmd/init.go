@@ -75,7 +75,9 @@ func (f *initFlags) run(command *cobra.Command, path string) error {
 	if len(made.tuned) == 0 {
 		return term.Misuse("%s", made.nothing(path))
 	}
-	content := made.text(nameOf(path), commandOf(path, output))
+	ran := commandOf(path, output)
+	wrapped := found.wrapped(made, ran)
+	content := made.text(nameOf(path), ran+wrapped)
 	if _, err := studyfile.Parse([]byte(content), studyfile.YAML); err != nil {
 		return fmt.Errorf("the study file for %s would be wrong, which is a defect of tandem init: %w", path, err)
 	}
@@ -83,15 +85,19 @@ func (f *initFlags) run(command *cobra.Command, path string) error {
 		return err
 	}
 	answer := written{File: output, Library: found.library(), Lines: found.lines(made), Tuned: made.tuned, Left: made.left}
+	unchanged := ""
+	if wrapped != "" {
+		unchanged = "Or leave the script as it is: the other command in the file has tandem.wrap read its output.\n\n"
+	}
 	return term.SayAnswer(command.OutOrStdout(), f.json, answer, `Wrote %[1]s: it tunes %[2]s. Look at the ranges.
 Add to the script (%[3]s):
 
 %[4]s
-Then:
+%[5]sThen:
 
     tandem study plan %[1]s
     tandem run %[1]s
-`, format.Plain(output), strings.Join(made.tuned, ", "), answer.Library, indented(answer.Lines))
+`, format.Plain(output), strings.Join(made.tuned, ", "), answer.Library, indented(answer.Lines), unchanged)
 }
 
 // write writes the study file; one that is there stays, unless it is to be replaced.

@@ -28,6 +28,8 @@ type option struct {
 	Kind    string `json:"kind"`
 	Default any    `json:"default"`
 	Choices []any  `json:"choices"`
+	// Flag is what takes its value on the script's command line; empty: nothing does.
+	Flag string `json:"flag"`
 }
 
 // number is the default, and whether it is a number.

@@ -24,8 +24,8 @@ def last(node):
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def option(name, default, kind="", choices=None, line=0):
-    """One option; without a kind, that of its default."""
+def option(name, default, kind="", choices=None, line=0, flag=""):
+    """One option; without a kind, that of its default. The flag takes a value on the command line."""
     if isinstance(default, (list, tuple, dict, set, bytes, complex)):
         default = None
     if not kind and default is not None:
@@ -33,13 +33,12 @@ def option(name, default, kind="", choices=None, line=0):
     if kind == "float" and isinstance(default, int):
         default = float(default)
     choices = [c for c in choices or [] if isinstance(c, (str, int, float, bool))]
-    return {"name": name, "kind": kind or "text", "default": default, "choices": choices, "line": line}
+    return {"name": name, "kind": kind or "text", "default": default, "choices": choices, "line": line, "flag": flag}
 
 
 def declared(names):
-    """The name of a command line's option: of its longest form."""
-    dashed = [n for n in names if isinstance(n, str) and n.startswith("-")]
-    return max(dashed, key=len).split("/")[0].lstrip("-").replace("-", "_") if dashed else ""
+    """A command line's option in its longest form; empty: it has none."""
+    return max((n for n in names if isinstance(n, str) and n.startswith("-")), key=len, default="")
 
 
 def of_call(call):
@@ -47,8 +46,9 @@ def of_call(call):
     given = {k.arg: k.value for k in call.keywords if k.arg}
     names = [literal(a) for a in call.args]
     plain = [n for n in names if isinstance(n, str) and n.isidentifier()]  # click's name of the parameter
-    name = literal(given.get("dest")) or (plain[0] if plain else declared(names))
-    if not name or not declared(names):
+    flag = declared(names)
+    name = literal(given.get("dest")) or (plain[0] if plain else flag.split("/")[0].lstrip("-").replace("-", "_"))
+    if not name or not flag:
         return None
     action = literal(given.get("action")) or last(given.get("action"))
     kind, choices = KINDS.get(last(given.get("type")), ""), literal(given.get("choices"))
@@ -60,16 +60,19 @@ def of_call(call):
             choices = literal(made.args[0])
     if action in ("store_true", "store_false", "BooleanOptionalAction") or literal(given.get("is_flag")):
         kind, default = "bool", default if isinstance(default, bool) else action == "store_false"
-    return option(name, default, kind, choices, call.lineno)
+    flag = "" if kind == "bool" or "/" in flag else flag  # a switch; type=bool takes every text for True
+    return option(name, default, kind, choices, call.lineno, flag if flag.startswith("--") else "")
 
 
-def of_annotation(name, annotation, value, enums, line):
-    """The option of a parameter or field with a type and a default."""
+def of_annotation(name, annotation, value, enums, line, typer):
+    """The option of a parameter of typer, or of a field, with a type and a default."""
+    flag = "--" + name.replace("_", "-") if typer else "--" + name
     while isinstance(annotation, ast.Subscript) and last(annotation.value) in ("Annotated", "Optional"):
         inner = annotation.slice
         annotation = inner.elts[0] if isinstance(inner, ast.Tuple) else inner
     if isinstance(value, ast.Call):  # typer.Option(0.1), field(default=0.1)
         named = {k.arg: k.value for k in value.keywords}
+        flag = declared([literal(a) for a in value.args]) or flag
         value = named.get("default") or (value.args[0] if value.args else None)
     default, choices, kind = literal(value), None, KINDS.get(last(annotation), "")
     if isinstance(annotation, ast.Subscript) and last(annotation.value) == "Literal":
@@ -78,7 +81,8 @@ def of_annotation(name, annotation, value, enums, line):
     if last(annotation) in enums:
         members = enums[last(annotation)]
         choices, default, kind = list(members.values()), members.get(last(value)), "text"
-    return option(name, default, kind, choices, line)
+    made = option(name, default, kind, choices, line, flag)
+    return {**made, "flag": ""} if typer and made["kind"] == "bool" else made  # a switch
 
 
 def is_command(function):
@@ -114,14 +118,14 @@ def look(tree):
             for field in node.body:
                 if isinstance(field, ast.AnnAssign) and field.value is not None:
                     options.append(
-                        of_annotation(last(field.target), field.annotation, field.value, enums, field.lineno)
+                        of_annotation(last(field.target), field.annotation, field.value, enums, field.lineno, False)
                     )
         elif isinstance(node, ast.FunctionDef) and "typer" in libraries and (is_command(node) or node.name in started):
             clicked = True
             arguments = node.args.args[len(node.args.args) - len(node.args.defaults) :]
             for one, value in [*zip(arguments, node.args.defaults), *zip(node.args.kwonlyargs, node.args.kw_defaults)]:
                 if value is not None and one.annotation is not None:
-                    options.append(of_annotation(one.arg, one.annotation, value, enums, one.lineno))
+                    options.append(of_annotation(one.arg, one.annotation, value, enums, one.lineno, True))
     found = {o["name"]: o for o in sorted(filter(None, options), key=lambda o: o["line"])}
     return {"options": list(found.values()), "libraries": sorted(libraries), "words": sorted(words), "clicked": clicked}
 

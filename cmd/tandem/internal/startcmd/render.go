@@ -3,6 +3,7 @@ package startcmd
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +63,38 @@ stop: {trials: 50, seconds: 3600}
 # constraints: {metric: edge.latency_ms, max: 50}
 `, max(1, s.most/9), s.most)
 	return out.String()
+}
+
+// wrapped are the study file's lines about the command that tunes the script as it is; empty
+// where the script knows of Tandem, or takes no values on its command line.
+func (s seen) wrapped(made suggestion, command string) string {
+	var arguments string
+	var left []string
+	for _, one := range s.Options {
+		switch value := one.Name; {
+		case one.Flag == "" && slices.Contains(made.tuned, value):
+			left = append(left, value)
+		case one.Name == made.epochs:
+			value = "epochs"
+			fallthrough
+		case slices.Contains(made.tuned, value):
+			arguments += fmt.Sprintf(", %q", one.Flag+"={"+value+"}")
+		}
+	}
+	if len(left) == len(made.tuned) || slices.Contains(s.Libraries, "tandem") || s.configuration {
+		return ""
+	}
+	pattern := `(?i)\bepoch\W*(?P<epoch>\d+)|\b` + made.metric + `\W+?`
+	if s.library() == "XGBoost" {
+		pattern = `\[(?P<epoch>\d+)\].*` + made.metric + `:`
+	}
+	pattern += `(?P<` + made.metric + `>[-+.]*\d[-+.\w]*|nan)`
+	text := "\n# Or leave the script as it is: this reads its output by a pattern, a guess (docs/training-scripts.md).\n# command: [python3, -m, tandem.wrap, '" +
+		pattern + "', " + strings.TrimPrefix(strings.TrimSuffix(command, "]"), "[") + arguments + "]"
+	if len(left) > 0 {
+		text += "\n# It passes no switches: take out of the space, or give a value: " + strings.Join(left, ", ")
+	}
+	return text
 }
 
 // lines are what the script needs to be tuned.
@@ -129,10 +162,12 @@ model.fit(x, y, epochs=trial.epochs_total, initial_epoch=trial.first_epoch - 1, 
 		if made.epochs != "" {
 			rounds = 1
 		}
-		return fmt.Sprintf(`for epoch in trial.epochs():              # so many rounds of boosting each
+		return fmt.Sprintf(`booster = xgboost.Booster()
+booster = booster if trial.restore(booster.load_model) else None
+for epoch in trial.epochs():              # so many rounds of boosting each
     booster = xgboost.train(settings, data, %d, xgb_model=booster)
     trial.report(%s=evaluate(booster))
-    trial.checkpoint(lambda path: booster.save_model(path))   # and trial.restore(...) before the loop
+    trial.checkpoint(booster.save_model)
 `, rounds, metric)
 	case "scikit-learn":
 		return fmt.Sprintf(`for epoch in trial.epochs():              # model.partial_fit, or a larger share of the data

@@ -81,7 +81,7 @@ func suggest(found seen) suggestion {
 		}
 		made.add(one)
 	}
-	made.aim(found.Words)
+	made.aim(found)
 	return made
 }
 
@@ -219,11 +219,19 @@ func chosen(o option) string {
 // metrics are what scripts measure, the best to look for first.
 var metrics = []string{"val_accuracy", "val_acc", "eval_accuracy", "test_accuracy", "accuracy", "acc", "f1", "auc", "r2", "bleu", "val_loss", "eval_loss", "test_loss", "rmse", "mse", "mae", "loss"}
 
-// aim guesses the objective from the script's names and texts.
-func (s *suggestion) aim(words []string) {
+// aim guesses the objective from the script's names and texts, else what XGBoost prints of its own.
+func (s *suggestion) aim(found seen) {
 	s.metric = "loss"
+	if found.library() == "XGBoost" {
+		s.metric = "rmse"
+		for begins, metric := range map[string]string{"binary:": "logloss", "multi:": "mlogloss"} {
+			if slices.ContainsFunc(found.Words, func(word string) bool { return strings.HasPrefix(word, begins) }) {
+				s.metric = metric
+			}
+		}
+	}
 	for _, metric := range metrics {
-		if slices.Contains(words, metric) {
+		if slices.Contains(found.Words, metric) {
 			s.metric = metric
 			break
 		}
