@@ -142,6 +142,21 @@ func (s *studies) Extend(ctx context.Context, ref string, more protocol.ExtendRe
 	})
 }
 
+// Set changes what the study gets of the pool from now on; its running trials stay. The error
+// is invalid and names every fault of the request.
+func (s *studies) Set(ctx context.Context, ref string, wanted protocol.SetRequest) (protocol.StudyView, error) {
+	return s.sessions.Change(ctx, ref, func(tx *session.Transaction, current journal.Study) error {
+		set, changes, err := current.Set(wanted)
+		if err != nil || changes == "" {
+			return err
+		}
+		tx.Study, tx.Change.Update = &set, &set
+		tx.Log(journal.Event{Kind: journal.Adjusted, Reason: changes}, set.SetRequest)
+		tx.Then(func() { s.allocator.Restate(set.ID, tx.Session.Owner(), set.Definition.Priority) })
+		return nil
+	})
+}
+
 // Delete removes the study and everything of it. Workers still on its trials
 // find their leases lost.
 func (s *studies) Delete(ctx context.Context, ref string) error {

@@ -101,7 +101,7 @@ func (s *Service) regrant(r *session.Session) {
 	}
 	if len(leases) > 0 {
 		s.allocator.Regrant(leases)
-		s.allocator.Transfer(r.ID, r.Owner()) // those that were known may be of the one before
+		s.allocator.Restate(r.ID, r.Owner(), r.Study.Definition.Priority) // those that were known may be of the one before
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *Service) Transfer(ctx context.Context, ref string, to protocol.Ownershi
 			for _, lease := range taken {
 				s.leases.release(lease)
 			}
-			s.allocator.Transfer(found.ID, owner)
+			s.allocator.Restate(found.ID, owner, tx.Session.Study.Definition.Priority)
 		})
 		return err
 	})

@@ -54,6 +54,7 @@ func TestCallsAreThoseOfTheInterface(t *testing.T) {
 		"POST /api/v1/studies/x/pause":                      func(c *rest.Client) error { return failure(c.PauseStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/resume":                     func(c *rest.Client) error { return failure(c.ResumeStudy(ctx, "x")) },
 		"POST /api/v1/studies/x/stop":                       func(c *rest.Client) error { return failure(c.StopStudy(ctx, "x")) },
+		"POST /api/v1/studies/x/set":                        func(c *rest.Client) error { return failure(c.SetStudy(ctx, "x", protocol.SetRequest{})) },
 		"POST /api/v1/studies/x/extend":                     func(c *rest.Client) error { return failure(c.ExtendStudy(ctx, "x", protocol.ExtendRequest{})) },
 		"DELETE /api/v1/studies/x":                          func(c *rest.Client) error { return c.DeleteStudy(ctx, "x") },
 		"GET /api/v1/studies/x/recommendation":              func(c *rest.Client) error { return failure(c.Recommendation(ctx, "x")) },

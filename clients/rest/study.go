@@ -73,6 +73,11 @@ func (c StudyCalls) ExtendStudy(ctx context.Context, study string, more protocol
 	return exchange[protocol.StudyView](ctx, c.caller, path("studies", study, "extend"), more)
 }
 
+// SetStudy changes a study's priority and how many of its trials run at once, from now on.
+func (c StudyCalls) SetStudy(ctx context.Context, study string, wanted protocol.SetRequest) (protocol.StudyView, error) {
+	return exchange[protocol.StudyView](ctx, c.caller, path("studies", study, "set"), wanted)
+}
+
 func (c StudyCalls) change(ctx context.Context, study, action string) (protocol.StudyView, error) {
 	return fetch[protocol.StudyView](ctx, c.caller, request{method: http.MethodPost, path: path("studies", study, action)})
 }

@@ -113,6 +113,8 @@ function said(event: Event): string {
       return `the study is ${event.state}`;
     case "study_extended":
       return `the study may have ${event.data?.trials} trials`;
+    case "study_set":
+      return `the study has the priority ${event.data?.priority}`;
     case "study_owner":
       return `the study is ${event.data?.owner}'s`;
     case "trial_state":

@@ -1,5 +1,11 @@
 package protocol
 
+// SetRequest changes what a study gets of the pool; nil leaves that as it is.
+type SetRequest struct {
+	Priority *int `json:"priority,omitempty" minimum:"-1000" maximum:"1000" doc:"studies of a higher priority are served first"`
+	Parallel *int `json:"parallel,omitempty" minimum:"0" maximum:"1000000" doc:"how many of its trials run at once at most; 0: as many as there is room for"`
+}
+
 // ExtendRequest asks that a study goes on longer: each number is how much more it gets of
 // what its stop section bounds, and 0 leaves that as it is. It counts from the limit of a
 // study that runs, and from what was used where the study is over.

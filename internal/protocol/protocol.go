@@ -367,7 +367,7 @@ type Event struct {
 	Study    string    `json:"study_id"`
 	Sequence int64     `json:"sequence" doc:"1, 2, 3, ... within the study"`
 	At       time.Time `json:"at"`
-	// Kind is "study_created", "study_status", "study_extended", "study_owner",
+	// Kind is "study_created", "study_status", "study_extended", "study_set", "study_owner",
 	// "trial_state", "report", "checkpoint", "emulation", "annotation" or "search".
 	Kind   string   `json:"kind"`
 	Trial  trial.ID `json:"trial_id,omitempty"`

@@ -24,7 +24,8 @@ type StudyView struct {
 	Groups []string `json:"groups,omitempty" doc:"the groups that it is shared with"`
 	Role   string   `json:"role,omitempty" enum:"editor,viewer" doc:"what you may do with it: viewer looks, editor steers it; absent for whoever owns it or sees all studies"`
 	// Extended says that it was given other limits than those it was created with.
-	Extended bool `json:"extended,omitempty" doc:"its limits are others than it was created with"`
+	Extended bool       `json:"extended,omitempty" doc:"its limits are others than it was created with"`
+	Set      SetRequest `json:"set,omitzero" doc:"what a user has set since it was created"`
 	// Rungs is the ladder of budgets, the cheapest first.
 	Rungs    []budget.Rung `json:"rungs"`
 	Progress Progress      `json:"progress"`

@@ -42,7 +42,7 @@ func (s *Store) updateStudy(undo *undoing, update journal.Study, transfer bool) 
 	}
 	current.Status, current.Reason = update.Status, update.Reason
 	current.Elapsed, current.Since, current.Finished, current.Annotation = update.Elapsed, update.Since, update.Finished, update.Annotation
-	current.Stop = update.Stop
+	current.Changes = update.Changes
 	if transfer {
 		if taken := s.names[update.Reference()]; taken != "" && taken != update.ID {
 			return record.StudyTaken(update)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
-	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -19,7 +18,7 @@ type StudyRow struct {
 }
 
 // Amended are the columns with what was written about a study since it was created, as
-// JSON documents: its annotation and its limits. Each is empty where there is nothing.
+// JSON documents: its annotation and its changes. Each is empty where there is nothing.
 type Amended struct{ Annotation, Stop string }
 
 // Amend returns those columns of the study; of no study where that is nil.
@@ -30,8 +29,8 @@ func Amend(one *journal.Study) (a Amended, err error) {
 	if len(one.Tags) > 0 || one.Note != "" {
 		a.Annotation, err = format("an annotation", one.Annotation)
 	}
-	if err == nil && one.Stop != nil {
-		a.Stop, err = format("the limits of study "+one.Definition.Name, one.Stop)
+	if err == nil && one.Changes != (journal.Changes{}) {
+		a.Stop, err = format("the changes of study "+one.Definition.Name, one.Changes)
 	}
 	return a, err
 }
@@ -49,7 +48,7 @@ func (r StudyRow) Fill(one *journal.Study) error {
 	}
 	one.Finished, errs[4] = ParseTimeOrNil(r.Finished)
 	if r.Stop != "" {
-		one.Stop, errs[5] = parse[*definition.Stop](r.Stop)
+		one.Changes, errs[5] = parse[journal.Changes](r.Stop)
 	}
 	return cmp.Or(errs[:]...)
 }

@@ -33,7 +33,7 @@ func studyRoundTrip(t *testing.T, f fixture) {
 			ID: "s1", Owner: "alice", Definition: full(t, "all-fields"), Status: protocol.StudyFailed, Reason: "reason ☃ 'quoted'", Created: moment(0),
 			Elapsed: time.Hour + time.Nanosecond, Since: pointer(moment(1)), Finished: pointer(moment(2)),
 			Annotation: trial.Annotation{Tags: []string{"baseline", "ünïcode"}, Note: "o'brien says\n\t☃"},
-			Stop:       &definition.Stop{Trials: 7, Seconds: math.Nextafter(0.1, 1), Joules: 1e300, TargetReached: true},
+			Changes:    journal.Changes{Stop: &definition.Stop{Trials: 7, Seconds: math.Nextafter(0.1, 1), Joules: 1e300, TargetReached: true}, SetRequest: protocol.SetRequest{Priority: pointer(-7), Parallel: pointer(0)}},
 		},
 		"no-optional-field": {ID: "s2", Definition: full(t, "no-optional-field"), Status: protocol.StudyPaused, Created: moment(3)},
 		"other-time-zone": {
@@ -177,7 +177,7 @@ func studyTransfer(t *testing.T, f fixture) {
 func studyExtended(t *testing.T, f fixture) {
 	want := sampleStudy("s1", "first")
 	f.apply(t, journal.Change{Insert: &want})
-	for _, limits := range []*definition.Stop{{Trials: 12}, {Trials: 12, Seconds: 3600, Failures: 5}, nil} {
+	for i, limits := range []*definition.Stop{{Trials: 12}, {Trials: 12, Seconds: 3600, Failures: 5}, nil} {
 		want.Stop = limits
 		f.apply(t, journal.Change{Update: &want})
 		got, err := f.store.Study(t.Context(), "s1")
@@ -185,6 +185,13 @@ func studyExtended(t *testing.T, f fixture) {
 			t.Fatal(err)
 		}
 		same(t, "the study", got, want)
+		want.Priority, want.Parallel = pointer(i), pointer(4-i)
+		f.apply(t, journal.Change{Update: &want})
+		got, err = f.store.Study(t.Context(), "s1")
+		if def := got.InForce().Definition; err != nil || def.Priority != i || def.Parallel != 4-i {
+			t.Errorf("priority %d and parallel %d are in force, not %d and %d: %v", def.Priority, def.Parallel, i, 4-i, err)
+		}
+		want.Priority, want.Parallel = nil, nil
 		if limits != nil && got.InForce().Definition.Stop != *limits || limits == nil && got.InForce().Definition.Stop != want.Definition.Stop {
 			t.Errorf("the limits in force are %+v", got.InForce().Definition.Stop)
 		}

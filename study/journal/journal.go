@@ -6,6 +6,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,12 +27,10 @@ type Study struct {
 	// Owner is the user whose it is; empty for a study of the administrators.
 	Owner      string                `json:"owner,omitempty"`
 	Definition definition.Definition `json:"definition"`
-	// Stop has the limits since the study was extended; nil: those of its definition,
-	// which stores never change.
-	Stop    *definition.Stop     `json:"stop,omitempty"`
-	Status  protocol.StudyStatus `json:"status"`
-	Reason  string               `json:"reason,omitempty"`
-	Created time.Time            `json:"created"`
+	Changes    `json:"stop,omitzero"`
+	Status     protocol.StudyStatus `json:"status"`
+	Reason     string               `json:"reason,omitempty"`
+	Created    time.Time            `json:"created"`
 	// Elapsed is how long it has been running until Since. Neither pauses nor times
 	// without a server or a leased trial count.
 	Elapsed time.Duration `json:"elapsed"`
@@ -43,12 +42,65 @@ type Study struct {
 	trial.Annotation
 }
 
-// InForce is the study with the limits that hold in its definition.
+// Changes are what holds in place of a study's definition, which stores never change; nil:
+// that holds.
+type Changes struct {
+	*definition.Stop // since it was extended
+	protocol.SetRequest
+}
+
+// InForce is the study with what holds in its definition.
 func (s Study) InForce() Study {
 	if s.Stop != nil {
 		s.Definition.Stop = *s.Stop
 	}
+	if s.Priority != nil {
+		s.Definition.Priority = *s.Priority
+	}
+	if s.Parallel != nil {
+		s.Definition.Parallel = *s.Parallel
+	}
 	return s
+}
+
+// Set is the study, as it is in force, with what is asked for, and says what that changes;
+// empty: nothing. The error is invalid and names every fault of the request.
+func (s Study) Set(wanted protocol.SetRequest) (set Study, changes string, err error) {
+	var faults []problem.Field
+	for _, one := range []struct {
+		name        string
+		least, most int
+		wanted      *int
+		now         int
+		set         **int
+	}{
+		{"priority", -definition.MaxPriority, definition.MaxPriority, wanted.Priority, s.Definition.Priority, &s.Priority},
+		{"parallel", 0, definition.MaxParallel, wanted.Parallel, s.Definition.Parallel, &s.Parallel},
+	} {
+		switch {
+		case one.wanted == nil || *one.wanted == one.now:
+		case *one.wanted < one.least || *one.wanted > one.most:
+			faults = append(faults, problem.Field{Path: one.name, Value: *one.wanted, Message: fmt.Sprintf("must be a whole number from %d to %d", one.least, one.most)})
+		default:
+			*one.set = one.wanted
+			changes += fmt.Sprintf("%s from %s to %s, ", one.name, shown(one.now, one.least), shown(*one.wanted, one.least))
+		}
+	}
+	if wanted == (protocol.SetRequest{}) {
+		faults = append(faults, problem.Field{Path: "priority", Message: "must be given, or else parallel"})
+	}
+	if len(faults) > 0 {
+		return s, "", problem.WithFields("the study is not changed", faults)
+	}
+	return s.InForce(), strings.TrimSuffix(changes, ", "), nil
+}
+
+// shown is the value of a setting of which the least is no bound, where that is 0.
+func shown(value, least int) string {
+	if value == least && least == 0 {
+		return "no bound"
+	}
+	return strconv.Itoa(value)
 }
 
 // ElapsedAt is how long the study has been running at the time.
@@ -81,6 +133,8 @@ const (
 	Emulated     EventKind = "emulation"   // Data: what an inference of its model takes
 	// Extended says that the study has other limits from then on. Data: all of them.
 	Extended EventKind = "study_extended"
+	// Adjusted says what it gets of the pool from then on. Data: what was set so far.
+	Adjusted EventKind = "study_set"
 	// Transferred says that the study has another owner, or name, from then on. Data: which.
 	Transferred EventKind = "study_owner"
 	// Annotated says what people wrote about the trial, or about the study where

@@ -52,7 +52,7 @@ type Change struct {
 	// Insert adds a study. A reference that another study has is a conflict.
 	Insert *Study
 	// Update replaces a study's Status, Reason, Elapsed, Since, Finished,
-	// Annotation and Stop.
+	// Annotation and Changes.
 	Update *Study
 	// Transfer has the update replace its Owner and its name, too. A reference that
 	// another study has is a conflict.

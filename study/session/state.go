@@ -348,7 +348,7 @@ func (r *State) viewOf(study journal.Study, trials []trial.Trial, now time.Time)
 	return protocol.StudyView{
 		ID: study.ID, Name: study.Definition.Name, Owner: cmp.Or(study.Owner, access.Administrators), Status: study.Status, Reason: reason,
 		Created: study.Created, Finished: study.Finished, Definition: study.Definition,
-		Rungs: r.Ladder, Progress: r.Progress(study, trials, now), Annotation: study.Annotation, Extended: study.Stop != nil,
+		Rungs: r.Ladder, Progress: r.Progress(study, trials, now), Annotation: study.Annotation, Extended: study.Stop != nil, Set: study.SetRequest,
 		Sources: trust(r),
 	}
 }

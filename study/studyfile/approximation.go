@@ -11,7 +11,7 @@ const mostDrop = 0.5
 
 // readPriority reads what has to do with other studies.
 func readPriority(s tree.Section, def *definition.Definition) {
-	s.Whole("priority", -1000, 1000, &def.Priority)
+	s.Whole("priority", -definition.MaxPriority, definition.MaxPriority, &def.Priority)
 	if s, ok := s.Part("approximation", "metric_loss", "most_drop"); ok {
 		a := definition.Approximation{MostDrop: mostDrop}
 		s.Number("metric_loss", 1e-9, 1e9, &a.MetricLoss)

@@ -18,8 +18,6 @@ const (
 	maxMemory = 65536
 	// maxTimeLimit is a year.
 	maxTimeLimit = 366 * 24 * 3600
-	// maxParallel bounds the trials of a study at once.
-	maxParallel = 1_000_000
 )
 
 // readResources reads what each trial needs. sys is the study's system section.

@@ -48,7 +48,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Retry = readRetry(s)
 	readPriority(s, &def)
 	checkApproximation(d, def)
-	s.Whole("parallel", 1, maxParallel, &def.Parallel)
+	s.Whole("parallel", 1, definition.MaxParallel, &def.Parallel)
 	s.Flag("preempt", &def.Preempt)
 	def.Resources = readResources(s, def.System)
 	def.Similarity = readSimilarity(s, def)

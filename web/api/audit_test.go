@@ -90,6 +90,9 @@ func TestWhatMattersIsLogged(t *testing.T) {
 	if _, err := alice.ExtendStudy(ctx, "small", protocol.ExtendRequest{Trials: 1}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := alice.SetStudy(ctx, "small", protocol.SetRequest{Priority: new(1)}); err != nil {
+		t.Fatal(err)
+	}
 	if err := alice.DeleteStudy(ctx, view.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +110,7 @@ func TestWhatMattersIsLogged(t *testing.T) {
 		"user:alice asked export-study /api/v1/studies/small/export",
 		"user:alice asked stop-study /api/v1/studies/small/stop",
 		"user:alice asked extend-study /api/v1/studies/small/extend",
+		"user:alice asked set-study /api/v1/studies/small/set",
 		"user:alice asked delete-study /api/v1/studies/" + view.ID,
 		"user:alice asked delete-study /api/v1/studies/" + view.ID,
 		"user:alice failed delete-study /api/v1/studies/" + view.ID + ", status 404",

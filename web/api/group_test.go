@@ -23,7 +23,7 @@ var roleOf = map[string][]string{
 		"get-log", "get-measurements", "get-pareto", "get-plan", "get-recommendation", "get-samples", "get-study", "get-timeline", "get-trial", "get-trial-artifact",
 		"list-trials", "get-deflation", "get-study-hooks",
 	},
-	"editor": {"enqueue", "pause-study", "resume-study", "extend-study", "annotate-study", "annotate-trial", "stop-study"},
+	"editor": {"enqueue", "pause-study", "resume-study", "extend-study", "set-study", "annotate-study", "annotate-trial", "stop-study"},
 	"owner":  {"share-study", "transfer-study", "create-link", "list-links", "delete-link", "delete-study"},
 }
 

@@ -53,7 +53,7 @@ var expectedAccess = map[string]string{
 	"POST /api/v1/studies": "admin user", "GET /api/v1/studies": "admin user viewer",
 	"GET /api/v1/studies/{study}": "admin user viewer link", "DELETE /api/v1/studies/{study}": "admin user",
 	"POST /api/v1/studies/{study}/enqueue": "admin user",
-	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/extend": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
+	"POST /api/v1/studies/{study}/pause":   "admin user", "POST /api/v1/studies/{study}/resume": "admin user", "POST /api/v1/studies/{study}/extend": "admin user", "POST /api/v1/studies/{study}/set": "admin user", "POST /api/v1/studies/{study}/stop": "admin user",
 	"GET /api/v1/studies/{study}/recommendation": "admin user viewer link", "GET /api/v1/studies/{study}/pareto": "admin user viewer link", "GET /api/v1/studies/{study}/importance": "admin user viewer link", "GET /api/v1/studies/{study}/edge": "admin user viewer link", "GET /api/v1/studies/{study}/advice": "admin user viewer link", "GET /api/v1/studies/{study}/correlations": "admin user viewer link", "GET /api/v1/studies/{study}/measurements": "admin user viewer link", "GET /api/v1/studies/{study}/export": "admin user viewer link",
 	"GET /api/v1/studies/{study}/columns": "admin user viewer link", "GET /api/v1/studies/{study}/curves": "admin user viewer link", "GET /api/v1/studies/{study}/timeline": "admin user viewer link", "GET /api/v1/studies/{study}/plan": "admin user viewer link", "GET /api/v1/studies/{study}/deflation": "admin user viewer",
 	"GET /api/v1/studies/{study}/events": "admin user viewer link", "GET /api/v1/studies/{study}/trials": "admin user viewer link",

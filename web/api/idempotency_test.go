@@ -113,7 +113,7 @@ func TestAttemptsAtOnceGetOneAnswer(t *testing.T) {
 		{"POST", fmt.Sprintf("/api/v1/trials/%s/finish", lease.Trial), fmt.Sprintf(`{"lease_epoch":%d,"outcome":"budget_reached"}`, lease.LeaseEpoch), 200},
 		{"POST", "/api/v1/studies/small/enqueue", `{"configurations":[{}]}`, 200},
 		{"POST", "/api/v1/studies/small/pause", "", 200}, {"POST", "/api/v1/studies/small/resume", "", 200},
-		{"POST", "/api/v1/studies/small/stop", "", 200}, {"POST", "/api/v1/studies/small/extend", `{"trials":3}`, 200}, {"DELETE", "/api/v1/studies/small", "", 204},
+		{"POST", "/api/v1/studies/small/stop", "", 200}, {"POST", "/api/v1/studies/small/extend", `{"trials":3}`, 200}, {"POST", "/api/v1/studies/small/set", `{"priority":3}`, 200}, {"DELETE", "/api/v1/studies/small", "", 204},
 	} {
 		answers := make([]answer, 6)
 		var all sync.WaitGroup

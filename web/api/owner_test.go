@@ -100,6 +100,7 @@ func (p property) bodies(t *testing.T) map[string]string {
 	return map[string]string{
 		"POST /api/v1/studies/{study}/enqueue":                  `{"configurations":[{"rate":0.5}]}`,
 		"POST /api/v1/studies/{study}/extend":                   `{"trials":1}`,
+		"POST /api/v1/studies/{study}/set":                      `{"priority":1}`,
 		"POST /api/v1/studies/{study}/annotate":                 `{"add_tags":["theirs"]}`,
 		"POST /api/v1/studies/{study}/trials/{number}/annotate": `{"add_tags":["theirs"]}`,
 		"PUT /api/v1/studies/{study}/groups":                    `{"groups":[]}`,

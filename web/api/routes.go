@@ -67,11 +67,12 @@ func (s *server) routes() []route {
 		{"GET", prefix + "/studies", guard.Readers, 200, guard.Call, "list-studies", "List the studies, the newest first", handle(s, ofList(s.studies.Studies, func(list []protocol.StudyView) studyList { return studyList{list} })), nil},
 		{"GET", studyPath, guard.Guests, 200, guard.Call, "get-study", "Get a study by id or name", handle(s, ofNamed[StudyRef](s.studies.Study)), nil},
 		{"DELETE", studyPath, guard.Owners, 204, guard.Call, "delete-study", "Delete a study and everything of it", handle(s, studyAPI{s}.deleteStudy), nil},
-		{"POST", studyPath + "/enqueue", guard.Owners, 200, guard.Call, "enqueue", "Try these configurations before anything the search proposes", handle(s, studyAPI{s}.enqueue), nil},
+		{"POST", studyPath + "/enqueue", guard.Owners, 200, guard.Call, "enqueue", "Try these configurations before anything the search proposes", handle(s, ofStudy(s.studies.Enqueue)), nil},
 		{"POST", studyPath + "/pause", guard.Owners, 200, guard.Call, "pause-study", "Hand out no more trials", handle(s, ofNamed[StudyRef](s.studies.Pause)), nil},
 		{"POST", studyPath + "/resume", guard.Owners, 200, guard.Call, "resume-study", "Go on with a paused study", handle(s, ofNamed[StudyRef](s.studies.Resume)), nil},
 		{"POST", studyPath + "/stop", guard.Owners, 200, guard.Call, "stop-study", "End a study now", handle(s, ofNamed[StudyRef](s.studies.Stop)), nil},
-		{"POST", studyPath + "/extend", guard.Owners, 200, guard.Call, "extend-study", "Let a study go on longer, also one that is over", handle(s, studyAPI{s}.extend), nil},
+		{"POST", studyPath + "/extend", guard.Owners, 200, guard.Call, "extend-study", "Let a study go on longer, also one that is over", handle(s, ofStudy(s.studies.Extend)), nil},
+		{"POST", studyPath + "/set", guard.Owners, 200, guard.Call, "set-study", "Change a study's priority and how many of its trials run at once", handle(s, ofStudy(s.studies.Set)), nil},
 		{"GET", studyPath + "/export", guard.Guests, 200, guard.Stream, "export-study", "Download the trials as CSV, or everything as JSON", handle(s, studyAPI{s}.export), describeExport},
 		{"GET", studyPath + "/events", guard.Guests, 200, guard.Stream, "follow-events", "Follow what happens, as server-sent events", handle(s, studyAPI{s}.events), bytesAnswer("text/event-stream")},
 		{"GET", studyPath + "/trials", guard.Guests, 200, guard.Call, "list-trials", "List trials, the best first", handle(s, trialAPI{s}.listTrials), nil},
@@ -151,7 +152,7 @@ const (
 // audited names the routes whose requests are in the audit log. Refused requests of
 // every route are there, too.
 var audited = map[string]bool{
-	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "enqueue": true,
+	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "set-study": true, "enqueue": true,
 	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "set-backend": true, "remove-backend": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
 	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true, "transfer-study": true,
@@ -160,7 +161,7 @@ var audited = map[string]bool{
 
 // steering names the routes that change a study and are open to its editors.
 var steering = map[string]bool{
-	"enqueue": true, "pause-study": true, "resume-study": true, "stop-study": true, "extend-study": true, "annotate-study": true, "annotate-trial": true,
+	"enqueue": true, "pause-study": true, "resume-study": true, "stop-study": true, "extend-study": true, "set-study": true, "annotate-study": true, "annotate-trial": true,
 }
 
 // role returns what a user needs on a study of somebody else. What is not named here is

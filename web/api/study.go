@@ -124,22 +124,16 @@ func describeCreate(operation *huma.Operation, registry huma.Registry) {
 	}}
 }
 
-type enqueueInput struct {
+type studyInput[I any] struct {
 	StudyRef
-	Content[protocol.EnqueueRequest]
+	Content[I]
 }
 
-func (s studyAPI) enqueue(ctx context.Context, input *enqueueInput) (*jsonAnswer[protocol.EnqueueReply], error) {
-	return answered(s.studies.Enqueue(ctx, input.Study, input.Body))
-}
-
-type extendInput struct {
-	StudyRef
-	Content[protocol.ExtendRequest]
-}
-
-func (s studyAPI) extend(ctx context.Context, input *extendInput) (*jsonAnswer[protocol.StudyView], error) {
-	return answered(s.studies.Extend(ctx, input.Study, input.Body))
+// ofStudy makes a handler of a use case that takes a body about a study.
+func ofStudy[I, T any](do func(context.Context, string, I) (T, error)) func(context.Context, *studyInput[I]) (*jsonAnswer[T], error) {
+	return func(ctx context.Context, input *studyInput[I]) (*jsonAnswer[T], error) {
+		return answered(do(ctx, input.Study, input.Body))
+	}
 }
 
 func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {

@@ -186,6 +186,7 @@ func eventData() map[string]any {
 		"study_created":  reference("Definition"),
 		"study_status":   nil,
 		"study_extended": reference("Stop"),
+		"study_set":      reference("SetRequest"),
 		"study_owner":    reference("Ownership"),
 		"trial_state":    reference("LoggedTrial"),
 		"report":         reference("AcceptedReport"),

@@ -47,6 +47,17 @@ func tryActions(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#status", "running")
 	s.status(protocol.StudyRunning)
 
+	p.click("#more summary")
+	p.click("#adjust")
+	p.see(`document.querySelector("dialog h2").textContent`, "Change the priority of small")
+	p.accessible("the question for the priority", wholeRules)
+	p.get(`(one => { one.value = "1001"; one.dispatchEvent(new Event("input")) })(document.querySelector("dialog input"))`)
+	p.pick(`//dialog[@open]//button[.="Change"]`)
+	p.see(`document.querySelector("dialog input").getAttribute("aria-invalid")`, "true")
+	p.get(`(one => { one.value = "4"; one.dispatchEvent(new Event("input")) })(document.querySelector("dialog input"))`)
+	p.confirm("Change")
+	p.see(`document.getElementById("setup").textContent.includes("priority 4, any number of trials at once")`, true)
+
 	p.click("#stop")
 	p.confirm("Stop the study")
 	p.seeText("#status", "stopped")

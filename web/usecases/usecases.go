@@ -26,6 +26,7 @@ type OfStudies interface {
 	Resume(ctx context.Context, ref string) (protocol.StudyView, error)
 	Stop(ctx context.Context, ref string) (protocol.StudyView, error)
 	Extend(ctx context.Context, ref string, more protocol.ExtendRequest) (protocol.StudyView, error)
+	Set(ctx context.Context, ref string, wanted protocol.SetRequest) (protocol.StudyView, error)
 	Delete(ctx context.Context, ref string) error
 	Transfer(ctx context.Context, ref string, to protocol.Ownership) (protocol.StudyView, error)
 	AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error)

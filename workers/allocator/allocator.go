@@ -208,10 +208,11 @@ func (a *Allocator) Reshare(id trial.ID, epoch trial.LeaseEpoch, share pool.GPUS
 	a.leases.Reshare(id, epoch, share)
 }
 
-// Transfer makes what the study's trials hold the owner's.
-func (a *Allocator) Transfer(study, owner string) {
+// Restate notes whose the study is now, and its priority.
+func (a *Allocator) Restate(study, owner string, priority int) {
 	defer a.locked()()
-	a.leases.Transfer(study, owner)
+	a.leases.Restate(study, owner, priority)
+	a.gangs.Restate(study, priority)
 }
 
 // Resize notes what the trial takes from now on of its worker, of a machine with so

@@ -16,6 +16,13 @@ type cleared struct {
 	since time.Time
 }
 
+// restate notes the priority of the study, if the claim is its.
+func (c *Claim) restate(study string, priority int) {
+	if c.Study == study {
+		c.Priority = priority
+	}
+}
+
 // clear keeps what the lease leaves for the study for which it made way.
 func (l *Leases) clear(lease Lease) {
 	by := lease.LeaveFor

@@ -52,9 +52,7 @@ func (g *Gangs) Wait(gang Gang, options []Option) {
 		gang.Since, gang.Passed, gang.Worker = kept.Since, kept.Passed, kept.Worker
 		g.waiting[at] = gang
 	}
-	slices.SortStableFunc(g.waiting, func(a, b Gang) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since))
-	})
+	g.sort()
 	first := &g.waiting[0]
 	if first.Study != gang.Study || first.Passed < passes(first.Need) {
 		return
@@ -65,6 +63,22 @@ func (g *Gangs) Wait(gang Gang, options []Option) {
 	if !slices.ContainsFunc(options, func(one Option) bool { return one.Worker == first.Worker }) {
 		first.Worker = best(options)
 	}
+}
+
+// Restate notes the study's priority, if it waits.
+func (g *Gangs) Restate(study string, priority int) {
+	for i := range g.waiting {
+		if g.waiting[i].Study == study {
+			g.waiting[i].Priority = priority
+		}
+	}
+	g.sort()
+}
+
+func (g *Gangs) sort() {
+	slices.SortStableFunc(g.waiting, func(a, b Gang) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since))
+	})
 }
 
 // best is the worker with the most that is free; empty without options.

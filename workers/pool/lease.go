@@ -138,12 +138,18 @@ func (l *Leases) Reshare(id trial.ID, epoch trial.LeaseEpoch, share GPUShare) {
 	}
 }
 
-// Transfer makes the leases of the study's trials the owner's.
-func (l *Leases) Transfer(study, owner string) {
+// Restate notes whose the study is now, and its priority, where it has or claims something.
+func (l *Leases) Restate(study, owner string, priority int) {
 	for id, lease := range l.byTrial {
 		if lease.Study == study {
-			lease.Owner = owner
-			l.byTrial[id] = lease
+			lease.Owner, lease.Priority = owner, priority
+		}
+		lease.LeaveFor.restate(study, priority)
+		l.byTrial[id] = lease
+	}
+	for _, claims := range l.cleared {
+		for i := range claims {
+			claims[i].restate(study, priority)
 		}
 	}
 	l.changes++

@@ -302,6 +302,10 @@ class AsyncStudy:
         """End the study for everyone."""
         await self._client.run(self.study.stop)
 
+    async def set(self, *, priority: Optional[int] = None, parallel: Optional[int] = None) -> None:
+        """Change the study's priority, and how many of its trials run at once, as :meth:`Study.set` does."""
+        await self._client.run(functools.partial(self.study.set, priority=priority, parallel=parallel))
+
     async def extend(self, **more: Any) -> None:
         """Give the study more trials or time, as :meth:`Study.extend` does; one that is over goes on."""
         await self._client.run(functools.partial(self.study.extend, **more))

@@ -397,6 +397,14 @@ class Study:
         given = {name: value for name, value in more.items() if value}
         self.client.post(f"extend {self.name}", given, "studies", self.id, "extend")
 
+    def set(self, *, priority: Optional[int] = None, parallel: Optional[int] = None) -> None:
+        """Change the study's priority, and how many of its trials run at once at most; ``parallel=0`` is no bound.
+
+        It holds for the next trial; those that run go on.
+        """
+        given = {name: value for name, value in (("priority", priority), ("parallel", parallel)) if value is not None}
+        self.client.post(f"change {self.name}", given, "studies", self.id, "set")
+
     def retry_failed(self) -> None:
         """Try each failed or lost trial again, as a new trial with the same parameters and ``retry_of``.
 

@@ -163,6 +163,10 @@ class FakeServer:
         study["status"], study["extended"] = "running", call.json
         return 200, self.view(study)
 
+    def set(self, call: Call, ref: str) -> tuple[int, Any]:
+        self._study(ref)["set"] = call.json
+        return 200, self.view(self._study(ref))
+
     def enqueue(self, call: Call, ref: str) -> tuple[int, Any]:
         study = self._study(ref)
         if self._over(study):
@@ -354,6 +358,7 @@ _ROUTES = [
     (_STUDY, "DELETE", "delete"),
     (_STUDY + "/(pause|resume|stop)", "POST", "act"),
     (_STUDY + "/extend", "POST", "extend"),
+    (_STUDY + "/set", "POST", "set"),
     (_STUDY + "/enqueue", "POST", "enqueue"),
     (_STUDY + "/trials", "GET", "list_trials"),
     (_STUDY + "/trials/([0-9]+)", "GET", "trial"),

@@ -576,6 +576,9 @@ def test_steering(start_server: StartServer) -> None:
     assert study.status == "running"
     study.stop()
     assert study.status == "stopped"
+    study.set(priority=-2)
+    study.set(priority=0, parallel=4)
+    assert study.view["set"] == {"priority": 0, "parallel": 4}
     study.extend(trials=5, joules=2.5)
     assert (study.status, study.view["extended"]) == ("running", {"trials": 5, "joules": 2.5})
     with pytest.raises(tandem.TandemError, match="not extended"):

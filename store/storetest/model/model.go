@@ -134,7 +134,7 @@ func (m *Model) applyStudy(change journal.Change) error {
 			kept.Owner, kept.Definition.Name = one.Owner, one.Definition.Name
 		}
 		kept.Status, kept.Reason, kept.Elapsed, kept.Since, kept.Finished, kept.Annotation = one.Status, one.Reason, one.Elapsed, one.Since, one.Finished, one.Annotation
-		kept.Stop = one.Stop
+		kept.Changes = one.Changes
 	}
 	if id := change.Delete; id != "" {
 		at := m.Study(id)

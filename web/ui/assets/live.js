@@ -56,7 +56,7 @@ export function showGone(title) {
   show(byId("gone"), true);
 }
 
-const kinds = ["study_created", "study_status", "study_extended", "study_owner", "trial_state", "report", "checkpoint", "emulation", "search", "annotation"];
+const kinds = ["study_created", "study_status", "study_extended", "study_set", "study_owner", "trial_state", "report", "checkpoint", "emulation", "search", "annotation"];
 
 /**
  * Follows a study's events behind a sequence, each exactly once and in order,

@@ -8,7 +8,7 @@ import { Board, asked } from "./board.js";
 import { confirm } from "./confirm.js";
 import { byId, setText, show, showError, throttled } from "./dom.js";
 import { enqueue, enqueued } from "./enqueue.js";
-import { extend } from "./extend.js";
+import { adjust, extend } from "./extend.js";
 import { sentence } from "./format.js";
 import { drawDeflation, hasPriorities } from "./deflation.js";
 import { DeployCard } from "./deploy.js";
@@ -59,6 +59,7 @@ function offerActions() {
   show(byId("stop"), going && steers);
   show(byId("enqueue"), going && steers);
   show(byId("extend"), !going && steers);
+  show(byId("adjust"), going && steers);
 }
 
 async function act(run) {
@@ -99,9 +100,11 @@ function wireActions(who) {
     const text = "Running trials are cancelled. Everything measured so far is kept.";
     if (await confirm({ title: `Stop ${study.name}?`, text, action: "Stop the study", dangerous: true })) post("stop");
   });
-  byId("extend").addEventListener("click", async () => {
-    if (await extend(path(), study)) await refresh().catch(() => {}); // the regular one reports errors
-  });
+  for (const [id, asks] of [["extend", extend], ["adjust", adjust]]) {
+    byId(id).addEventListener("click", async () => {
+      if (await asks(path(), study)) await refresh().then(() => drawSetup(study), () => {}); // the regular one reports errors
+    });
+  }
   byId("delete").addEventListener("click", async () => {
     const text = "Its trials, reports, logs and events are removed, and its checkpoints with them. This cannot be undone. Export first what you want to keep.";
     if (await confirm({ title: `Delete ${study.name} and all it measured?`, text, action: "Delete the study", dangerous: true })) remove();

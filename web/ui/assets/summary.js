@@ -168,6 +168,7 @@ export function drawSetup(study) {
     ...(study.sources ?? []).map(({ source, verdict, agreement, outcomes }) => ["Known before", `${source}, ${verdict}${outcomes > 0 ? ` (rank correlation ${agreement.toFixed(2)} with ${count(outcomes)} own results)` : ""}`]),
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
+    ["Pool", `priority ${set.priority}, ${set.parallel ? `at most ${count(set.parallel)}` : "any number of"} trials at once`],
     ...(set.system === undefined ? [] : [["System", systemOf(set.system)]]),
     ...(set.resources ? [["Resources", Object.entries(set.resources).map(([name, value]) => `${name} ${resource(value)}`).join(", ")]] : []),
     ["Command", set.command?.length ? make("code", {}, (set.service?.start ?? set.command).join(" ")) : "none: driven by ask and tell"],

@@ -296,11 +296,17 @@ func fieldsOf(def definition.Definition) (fields map[string]json.RawMessage, err
 }
 
 // differing names the fields in which a stored study is not what the file says. A seed that
-// the file leaves open was drawn by the server; limits that were extended are not the file's.
+// the file leaves open was drawn by the server; what was extended or set is not the file's.
 func differing(found protocol.StudyView, file definition.Definition) (names []string) {
 	stored := found.Definition
 	if found.Extended {
 		file.Stop = stored.Stop
+	}
+	if found.Set.Priority != nil {
+		file.Priority = stored.Priority
+	}
+	if found.Set.Parallel != nil {
+		file.Parallel = stored.Parallel
 	}
 	if file.Search.Seed == 0 {
 		file.Search.Seed = stored.Search.Seed

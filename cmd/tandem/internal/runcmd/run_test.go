@@ -15,6 +15,11 @@ func TestAStudyThatIsKeptIsToldInWhatItDiffers(t *testing.T) {
 	if got := differing(found, file); len(got) > 0 {
 		t.Errorf("an extended study differs in %q", got)
 	}
+	found.Definition.Priority, found.Set.Priority = 5, new(5)
+	if got := differing(found, file); len(got) > 0 {
+		t.Errorf("a study whose priority was set differs in %q", got)
+	}
+	found.Definition.Priority, found.Set.Priority = 0, nil
 	found.Extended, file.Code, file.Priority = false, "2", 1
 	if got := differing(found, file); !slices.Equal(got, []string{"code: the script, or a file beside it, has changed", "priority", "stop"}) {
 		t.Errorf("it differs in %q", got)

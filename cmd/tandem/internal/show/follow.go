@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/study/definition"
 )
 
 // Study prints a study with its leaderboard of at most so many trials.
@@ -45,6 +46,14 @@ func PrintUseless(out io.Writer, view protocol.StudyView) {
 	}
 }
 
+// Place says what the study gets of the pool.
+func Place(def definition.Definition) string {
+	if def.Parallel == 0 {
+		return fmt.Sprintf("priority %d, any number of trials at once", def.Priority)
+	}
+	return fmt.Sprintf("priority %d, at most %s at once", def.Priority, format.Count(def.Parallel, "trial"))
+}
+
 func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Correlations, page protocol.TrialPage, deflation *protocol.StudyDeflation) error {
 	status := string(view.Status)
 	if view.Reason != "" {
@@ -55,6 +64,9 @@ func printStudy(out io.Writer, view protocol.StudyView, correlations protocol.Co
 		fmt.Fprintf(out, "Waits: %s\n", format.Plain(wait.Reason))
 	}
 	PrintUseless(out, view)
+	if def := view.Definition; def.Priority != 0 || def.Parallel != 0 || view.Set != (protocol.SetRequest{}) {
+		fmt.Fprintf(out, "Pool:  %s\n", Place(def))
+	}
 	if view.Definition.Description != "" {
 		fmt.Fprintln(out, format.Plain(view.Definition.Description))
 	}

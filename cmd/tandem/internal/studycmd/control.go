@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/clients/rest"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -85,6 +86,38 @@ that. A trial is tried again once; a retry that fails can be tried again too.`,
 	})
 	command.Flags().BoolVar(&more.RetryFailed, "failed", false, "the trials that failed or were lost")
 	command.Flags().Float64Var(&more.Seconds, "seconds", 0, "how much longer the study may run, in seconds")
+	return command
+}
+
+func setCommand(flags *term.Flags) *cobra.Command {
+	var priority, parallel int
+	command := &cobra.Command{
+		Use:   "set STUDY",
+		Short: "Change a study's priority, or how many of its trials run at once",
+		Long: `Change what a study gets of the pool, at once: the next trial starts by it. Trials
+that run go on; with a smaller --parallel, none starts until fewer run.`,
+		Example: `  tandem study set lenet-fashion-mnist --priority 5
+  tandem study set lenet-fashion-mnist --parallel 4`,
+	}
+	onStudy(flags, command, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
+		var wanted protocol.SetRequest
+		if command.Flags().Changed("priority") {
+			wanted.Priority = &priority
+		}
+		if command.Flags().Changed("parallel") {
+			wanted.Parallel = &parallel
+		}
+		if wanted == (protocol.SetRequest{}) {
+			return term.Misuse("say what to change, such as --priority 5 or --parallel 4")
+		}
+		view, err := client.SetStudy(ctx, study, wanted)
+		if err != nil {
+			return err
+		}
+		return term.SayAnswer(out, flags.JSON, view, "Study %s has %s\n", format.Plain(view.Name), show.Place(view.Definition))
+	})
+	command.Flags().IntVar(&priority, "priority", 0, "a higher one is served first, from -1000 to 1000")
+	command.Flags().IntVar(&parallel, "parallel", 0, "how many trials run at once at most; 0: as many as there is room for")
 	return command
 }
 

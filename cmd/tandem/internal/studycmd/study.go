@@ -34,7 +34,7 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
 		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), shareCommand(&flags), transferCommand(&flags), hooksCommand(&flags),
-		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), extendCommand(&flags), retryCommand(&flags), deleteCommand(&flags),
+		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), extendCommand(&flags), setCommand(&flags), retryCommand(&flags), deleteCommand(&flags),
 	)
 	return command
 }
