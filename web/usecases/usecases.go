@@ -30,11 +30,11 @@ type OfStudies interface {
 	Delete(ctx context.Context, ref string) error
 	Transfer(ctx context.Context, ref string, to protocol.Ownership) (protocol.StudyView, error)
 	AnnotateStudy(ctx context.Context, ref string, amendment trial.Amendment) (trial.Annotation, error)
-	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 }
 
 // OfAnalyses analyse the results of a study.
 type OfAnalyses interface {
+	Recommendation(ctx context.Context, ref string) (protocol.Recommendation, error)
 	Pareto(ctx context.Context, ref string) (protocol.Pareto, error)
 	Importance(ctx context.Context, ref string, query protocol.ImportanceQuery) (protocol.Importance, error)
 	Advice(ctx context.Context, ref string) (protocol.Advice, error)
