@@ -124,7 +124,8 @@ func TestSlurmRunsStudies(t *testing.T) {
 
 	write("go1", "")
 	until(t, "an epoch of each trial", func() bool {
-		return strings.Contains(at.must("study", "trial", "first", "0", "--json")+at.must("study", "trial", "first", "1", "--json"), `"accuracy"`)
+		return strings.Contains(at.must("study", "trial", "first", "0", "--json"), `"accuracy"`) &&
+			strings.Contains(at.must("study", "trial", "first", "1", "--json"), `"accuracy"`)
 	})
 	slurm.Run("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=true", "--output=/dev/null")
 	until(t, "both trials to say that they were preempted", func() bool {

@@ -63,7 +63,7 @@ type Agent struct {
 	events []perf.Event
 	// soon asks for a heartbeat now.
 	soon      chan struct{}
-	colocated colocated
+	colocated clock.Count
 	// staying tells when the worker leaves by itself, which leave makes it do.
 	staying leave.Watch
 	leave   context.CancelCauseFunc

@@ -120,6 +120,6 @@ func (r *run) markBegin() {
 	if r.sealed || r.setup != 0 || r.soFar().reported {
 		return
 	}
-	r.setup = max(time.Duration(at-r.mark.at), shortestSetup)
+	r.setup = max(time.Duration(at-r.mark.At), shortestSetup)
 	r.slot.Process.Lap()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/workers/agent/clock"
 	"github.com/tandem-tune/tandem/workers/agent/process"
 )
@@ -43,11 +44,16 @@ func (r *run) drain(cause error) {
 	context.AfterFunc(r.ctx, func() { timer.Stop() })
 }
 
-// ended is why the run was ended from our side, if it was.
-func (r *run) endedBy() ending {
+// endedBy is why the run was ended from our side, if it was. A command that ended as one
+// that is told to may have been, with this worker, which hears of it a little later.
+func (r *run) endedBy(asTold bool) ending {
 	r.mutex.Lock()
 	ended := r.ending
+	ours := ended.kind != notEnded || r.asking != nil || r.orders.Directive.Action != protocol.Continue
 	r.mutex.Unlock()
+	if asTold && !ours && r.agent.staying.Told(r.leaving) {
+		ended.kind = drained
+	}
 	if ended.kind == drained {
 		ended.reason = r.agent.staying.Why(context.Cause(r.leaving))
 	}

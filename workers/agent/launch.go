@@ -67,8 +67,8 @@ func (r starting) measure() {
 		load, _ := gauge.Read()
 		r.samples.Add(seconds, seen, load.Watts, load.Method)
 	})
-	r.agent.colocated.change(1)
-	r.mark = r.agent.colocated.snapshot()
+	r.agent.colocated.Change(1)
+	r.mark = r.agent.colocated.Snapshot()
 	r.settings.Apply(r.slot.Subject)
 	r.begin(p)
 }

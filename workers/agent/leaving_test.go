@@ -68,3 +68,32 @@ func TestOtherGPUsThanPromisedAreRefused(t *testing.T) {
 		t.Errorf("it registered %d times: %v", s.registered, err)
 	}
 }
+
+// TestScriptsThatAreToldFirst: Slurm and systemd tell all processes of a job to end, and
+// the script may have ended before its worker hears of it.
+func TestScriptsThatAreToldFirst(t *testing.T) {
+	for _, test := range []struct{ end, outcome string }{
+		{"exit 0", "interrupted"},
+		{"kill -TERM $$", "interrupted"},
+		{"exit 143", "interrupted"},
+		{"exit 1", "failed"}, // nobody told it to
+	} {
+		t.Run(test.end, func(t *testing.T) {
+			t.Parallel()
+			s, place := newServer(), t.TempDir()
+			trial := s.add([]string{"sh", "-c", `echo $$ >"$PLACE/pid"; mv "$PLACE/pid" "$PLACE/began"; ` + test.end}, as("", place), 5)
+			stop := work(t, s, agent.Options{Leave: leave.Rules{Notice: time.Hour, Reason: func() string { return "preempted by Slurm" }}})
+			awaitNote(t, place, "began")
+			awaitGone(t, file(t, place, "began"))
+			if test.outcome == "failed" {
+				s.await(t, "it has failed", func() bool { return trial.outcomes() != "" })
+			} else {
+				time.Sleep(200 * time.Millisecond) // time to judge it too early
+			}
+			stop()
+			if trial.outcomes() != test.outcome || (trial.reason() == "preempted by Slurm") != (test.outcome == "interrupted") {
+				t.Errorf("it ended %q: %q", trial.outcomes(), trial.reason())
+			}
+		})
+	}
+}

@@ -17,7 +17,7 @@ import (
 // reported again gets its answer again.
 func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	defer r.working()()
-	arrived := r.agent.colocated.snapshot()
+	arrived := r.agent.colocated.Snapshot()
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
 	if r.sealed {
@@ -64,7 +64,7 @@ func (r *run) report(said script.Outcome) (protocol.Directive, error) {
 	r.samples.Next(min(said.Epoch+1, r.lease.Budget.Epochs)) // what follows the last one is of it
 	r.mark, r.setup = arrived, 0
 	if said.Waits { // the answer's time is not the script's
-		r.mark = r.agent.colocated.snapshot()
+		r.mark = r.agent.colocated.Snapshot()
 	}
 	r.orders.Take(directive)
 	return directive, nil
@@ -100,9 +100,9 @@ func (r *run) settled() progress {
 // measured adds what the worker measured of the epoch: the time since the one
 // before was answered, or reported where the script does not wait, and the energy, the profile and the use of GPUs since the one
 // before was measured.
-func (r *run) measured(said script.Outcome, arrived snapshot) protocol.Report {
+func (r *run) measured(said script.Outcome, arrived clock.Snapshot) protocol.Report {
 	energy := r.window.Lap()
-	took := max(0, time.Duration(arrived.at-r.mark.at))
+	took := max(0, time.Duration(arrived.At-r.mark.At))
 	return protocol.Report{
 		LeaseEpoch: r.lease.LeaseEpoch, Epoch: said.Epoch, Metrics: said.Metrics,
 		Seconds:      trial.Float(took.Seconds()),
@@ -110,10 +110,10 @@ func (r *run) measured(said script.Outcome, arrived snapshot) protocol.Report {
 		Profile:      r.slot.Process.Profile(),
 		SetupSeconds: trial.Float(r.setup.Seconds()),
 		System:       r.settings.InForce(r.slot.Subject, said.System),
-		Neighbours:   trial.Float(arrived.others(r.mark)),
+		Neighbours:   trial.Float(arrived.Others(r.mark)),
 		GPUUse:       r.gpu.Take(),
 
-		SprintSeconds: trial.Float(min(took, r.sprint.Take(arrived.at)).Seconds()),
+		SprintSeconds: trial.Float(min(took, r.sprint.Take(arrived.At)).Seconds()),
 	}
 }
 

@@ -73,7 +73,7 @@ type run struct {
 
 	reporting  sync.Mutex     // held while an epoch is on its way
 	sealed     bool           // no report and no start of training counts any more
-	mark       snapshot       // when the present epoch began
+	mark       clock.Snapshot // when the present epoch began
 	setup      time.Duration  // of the first epoch, before the training began; 0: the script did not say
 	settings   *knob.Settings // its Apply and InForce are called with the reports held
 	window     *profiler.Window
@@ -175,7 +175,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	close(r.lines)
 	r.reading.Wait()
 	r.emulation.End()
-	r.agent.colocated.change(-1)
+	r.agent.colocated.Change(-1)
 	if !r.over() {
 		if orphans := r.slot.KillOrphans(); orphans > 0 {
 			r.log.Note("ended %d processes that had left the command's group", orphans)
@@ -189,7 +189,7 @@ func (r *run) carryOut() (request protocol.FinishRequest, fit bool) {
 	if !r.unwanted() && r.ctx.Err() == nil {
 		r.checkpoint.LogFolder(r.ctx, r.place.Artifacts, r.log.Note)
 	}
-	ended := r.endedBy()
+	ended := r.endedBy(result.AsTold() && !p.complete() && !p.unreachable)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.progress.unreachable = cutOff
@@ -264,7 +264,7 @@ func (r *run) hangUp() {
 // study got wrong is its failure; everything else is this worker's.
 func (r *run) notStarted(err error) (request protocol.FinishRequest, fit bool) {
 	r.log.Note("%v", err)
-	ended := r.endedBy()
+	ended := r.endedBy(false)
 	if ended.kind != notEnded {
 		return protocol.FinishRequest{Outcome: protocol.Interrupted, Reason: ended.reason}, true
 	}

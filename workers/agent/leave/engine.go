@@ -108,9 +108,15 @@ func slurmReason(job, partition string) string {
 	return explain(string(said), job, partition, time.Now())
 }
 
-// explain says what a line of "scontrol show job -o" means for people.
-func explain(line, job, partition string, now time.Time) string {
-	seen := map[string]string{}
+// explain says what "scontrol show job -o" means for people. Slurm prints a line for each
+// task of an array if the job has the array's id, as one of them does.
+func explain(said, job, partition string, now time.Time) string {
+	line, seen := said, map[string]string{}
+	for one := range strings.Lines(said) {
+		if strings.HasPrefix(one, "JobId="+job+" ") {
+			line = one
+		}
+	}
 	for _, one := range field.FindAllStringSubmatch(line, -1) {
 		if _, twice := seen[one[1]]; !twice {
 			seen[one[1]] = one[2]

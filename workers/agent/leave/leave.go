@@ -4,6 +4,7 @@ package leave
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -25,6 +26,9 @@ type Rules struct {
 	// Reason says why the engine ends the worker; nil, or an empty text: nobody knows.
 	// It is called when the worker has been told to leave, and may take seconds.
 	Reason func() string
+	// Notice is how much later than its scripts the worker may be told to leave, as
+	// Slurm and systemd tell all processes of a job one after the other; a second when 0.
+	Notice time.Duration
 }
 
 // Departure is that a worker leaves in order, and why.
@@ -150,6 +154,17 @@ func (w *Watch) Excluded(reason string) error {
 		return nil
 	}
 	return Useless("trials fail on this machine before their first report, so it takes no more of them: " + reason)
+}
+
+// Told reports whether the worker is told to leave now, or soon enough for a script to
+// have ended for the same reason.
+func (w *Watch) Told(leaving context.Context) bool {
+	select {
+	case <-leaving.Done():
+		return true
+	case <-time.After(cmp.Or(w.Notice, time.Second)):
+		return false
+	}
 }
 
 // Why says to people why the worker leaves that was told to, by the cause if it was

@@ -157,6 +157,7 @@ func TestSlurmSaysWhy(t *testing.T) {
 		{"JobState=RUNNING EndTime=2026-11-28T16:49:41 PreemptTime=None", "stopped by Slurm (job 1, partition gpu)"},
 		{"JobState=CANCELLED Reason=None EndTime=2026-11-27T16:49:33 Partition=spot", "cancelled in Slurm (job 1, partition spot)"},
 		{"", "stopped by Slurm (job 1, partition gpu)"},
+		{"JobId=2 ArrayJobId=1 ArrayTaskId=0 JobState=RUNNING PreemptTime=None Partition=spot\n" + preempted + "\nJobId=11 JobState=CANCELLED", "preempted by Slurm for a job that goes first (job 1, partition spot)"},
 	}
 	for _, test := range tests {
 		if got := leave.Explain(test.line, "1", "gpu", now); got != test.want {

@@ -22,6 +22,11 @@ type Exit struct {
 // OK reports whether the command ended well.
 func (e Exit) OK() bool { return e.Code == 0 }
 
+// AsTold reports whether the command ended as one does that is told to by SIGTERM.
+func (e Exit) AsTold() bool {
+	return e.OK() || e.Signal == syscall.SIGTERM || e.Code == 128+int(syscall.SIGTERM)
+}
+
 // LastErrorLines is how much of the end of standard error a reason has: of a Python
 // traceback the script's own line as well, which stands above those of libraries.
 const LastErrorLines = 12
