@@ -26,6 +26,9 @@ func TestControlFromTheCommandLine(t *testing.T) {
 	if again := at.cli("study", "create", s.file); again.code != 1 || !strings.Contains(again.stderr, "exists already") {
 		t.Errorf("the same name again: exit code %d, %s", again.code, again.stderr)
 	}
+	if typo := at.cli("study", "pause", "controled"); typo.code != 1 || !strings.Contains(typo.stderr, `there is no study "controled" of an administrator: a user's is OWNER:NAME; did you mean controlled?`) {
+		t.Errorf("a typo in the name: exit code %d, %s", typo.code, typo.stderr)
+	}
 	if text := at.must("study", "enqueue", s.name, "-p", "x=0.05"); !strings.Contains(text, "1 configuration enqueued") {
 		t.Errorf("enqueue says:\n%s", text)
 	}

@@ -114,6 +114,47 @@ func TestTheStudiesOfOthersDoNotExist(t *testing.T) {
 	})(t)
 }
 
+// TestANearNameIsOffered offers only what the caller sees, by what it calls that, and in the
+// same words whether or not others have a study of the name that it gave.
+func TestANearNameIsOffered(t *testing.T) {
+	in(func(t *testing.T, w *world) {
+		alice, bob := w.as(user("alice")), w.as(user("bob"))
+		alice.create(named("lenet-fashion")...)
+		w.create(named("resnet")...)
+		bob.create(named("lenet")...)
+		w.as(user("rob")).create(named("lenet")...)
+		for _, c := range []struct {
+			who         *world
+			ref, offers string
+		}{
+			{alice, "lenet-fahsion", "; did you mean lenet-fashion?"},
+			{alice, "alice:lenet-fashio", "; did you mean lenet-fashion?"},
+			{alice, "resnett", ""},
+			{alice, "bob:lenett", ""},
+			{bob, "lenet-fahsion", ""},
+			{bob, "lenet-fashion", ""},
+			{bob, "lenett", "; did you mean lenet?"},
+			{bob, "rob:lenet", "; did you mean lenet?"},
+			{bob, "fob:lenet", "; did you mean lenet?"},
+			{w, "resnett", " of an administrator: a user's is OWNER:NAME; did you mean resnet?"},
+			{w, "lenet-fashion", " of an administrator: a user's is OWNER:NAME; did you mean alice:lenet-fashion?"},
+			{w, "bob:lenett", "; did you mean bob:lenet?"},
+			{w, "something-else", " of an administrator: a user's is OWNER:NAME"},
+			{w.as(workerOf("rack-1")), "resnett", ""},
+			{w.as(access.Caller{Sight: access.Shared, Study: "other"}), "resnett", ""},
+		} {
+			for call, err := range c.who.touch(c.ref) {
+				if want := fmt.Sprintf("there is no study %q", c.ref) + c.offers; !problem.Is(err, problem.NotFound) || err.Error() != want {
+					t.Errorf("%s of %s: %v; want %s", call, c.ref, err, want)
+				}
+				if hidden := c.ref == "rob:lenet"; access.Denied(err) != hidden {
+					t.Errorf("%s of %s is denied: %t", call, c.ref, !hidden)
+				}
+			}
+		}
+	})(t)
+}
+
 func TestEachOwnerHasNamesOfItsOwn(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		seen := map[string]bool{}

@@ -78,6 +78,11 @@ func (s *Registry) InMemory(study string) *session.Session {
 // Session returns the study's session, loading it when needed. It is the one
 // way to a study: what the caller may not see is not found here.
 func (s *Registry) Session(ctx context.Context, ref string) (*session.Session, error) {
+	r, err := s.session(ctx, ref)
+	return r, s.near(ctx, ref, err)
+}
+
+func (s *Registry) session(ctx context.Context, ref string) (*session.Session, error) {
 	s.mutex.Lock()
 	loaded, ok := s.sessions[ref]
 	s.mutex.Unlock()
@@ -86,7 +91,7 @@ func (s *Registry) Session(ctx context.Context, ref string) (*session.Session, e
 			return loaded, nil
 		}
 	}
-	stored, err := s.Find(ctx, ref)
+	stored, err := s.find(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +109,12 @@ func (s *Registry) Session(ctx context.Context, ref string) (*session.Session, e
 
 // Locked returns the study's session with its lock held and its state fresh.
 func (s *Registry) Locked(ctx context.Context, ref string) (*session.Session, error) {
-	r, err := s.Session(ctx, ref)
+	r, err := s.locked(ctx, ref)
+	return r, s.near(ctx, ref, err)
+}
+
+func (s *Registry) locked(ctx context.Context, ref string) (*session.Session, error) {
+	r, err := s.session(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +135,7 @@ func (s *Registry) LockedTrial(ctx context.Context, id trial.ID) (*session.Sessi
 	if !ok {
 		return nil, trial.Trial{}, problem.New(problem.NotFound, "there is no trial %q", id)
 	}
-	r, err := s.Locked(ctx, study)
+	r, err := s.locked(ctx, study)
 	if problem.Is(err, problem.NotFound) {
 		lost := error(problem.New(problem.LeaseLost, "trial %s is gone: its study was deleted, or is another user's", id))
 		if access.Denied(err) {
@@ -206,6 +216,47 @@ func (s *Registry) Allows(caller access.Caller, study, owner string) bool {
 // caller is missing in the same words as one that does not exist; one on which it has
 // too small a role is forbidden.
 func (s *Registry) Find(ctx context.Context, ref string) (journal.Study, error) {
+	found, err := s.find(ctx, ref)
+	return found, s.near(ctx, ref, err)
+}
+
+// near adds to the error about a study that is missing the name that was probably meant, of
+// those that the caller sees.
+func (s *Registry) near(ctx context.Context, ref string, err error) error {
+	caller := access.CallerOf(ctx)
+	if !problem.Is(err, problem.NotFound) || caller.Sight != access.All && caller.Sight != access.Own {
+		return err
+	}
+	stored, failed := s.store.Studies(ctx)
+	if failed != nil {
+		return err // without an offer
+	}
+	compared, names := make([]string, 0, len(stored)), make(map[string]string)
+	for _, one := range stored {
+		if exists, _ := s.reach(caller, one.ID, one.Owner); !exists {
+			continue
+		}
+		name, shown := one.Definition.Name, NameFor(one, caller)
+		if strings.Contains(ref, journal.Separator) {
+			name = one.Reference()
+		}
+		if _, other := names[name]; !other || shown == name { // the caller's own first
+			names[name] = shown
+		}
+		compared = append(compared, name)
+	}
+	meant := problem.Meant(ref, compared)
+	if meant == "" {
+		return err
+	}
+	offered := error(problem.New(problem.NotFound, "%s; did you mean %s?", err, names[meant]))
+	if access.Denied(err) {
+		return access.Deny(offered)
+	}
+	return offered
+}
+
+func (s *Registry) find(ctx context.Context, ref string) (journal.Study, error) {
 	caller := access.CallerOf(ctx)
 	found, err := s.store.Study(ctx, ref)
 	exists, allowed := false, false
