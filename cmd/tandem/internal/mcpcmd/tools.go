@@ -149,7 +149,7 @@ func queryTrials(ctx context.Context, client *rest.Client, asked trialQuery, out
 	if err != nil {
 		return err
 	}
-	return studycmd.PrintTrials(out, view, page)
+	return show.Leaderboard(out, view.Definition, page)
 }
 
 func describeTrial(ctx context.Context, client *rest.Client, asked trialName, out io.Writer) error {

@@ -23,7 +23,7 @@ import (
 const LeaderboardLimit = 10
 
 // Leaderboard prints a page of trials in its order, one column for each parameter
-// that any of them has.
+// that any of them has, and why those failed or were lost that did.
 func Leaderboard(out io.Writer, def definition.Definition, page protocol.TrialPage) error {
 	if len(page.Trials) == 0 {
 		said := "No trials yet."
@@ -62,10 +62,39 @@ func Leaderboard(out io.Writer, def definition.Definition, page protocol.TrialPa
 		return err
 	}
 	if rest := page.Total - len(page.Trials); rest > 0 {
-		_, err := fmt.Fprintf(out, "and %d more: 'tandem study trials' lists all\n", rest)
-		return err
+		if _, err := fmt.Fprintf(out, "and %d more: 'tandem study trials' lists all\n", rest); err != nil {
+			return err
+		}
+	}
+	for _, line := range failures(page.Trials) {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// failures are the reasons of the trials that failed or were lost, each once, with how
+// many have it besides the first.
+func failures(trials []protocol.RankedTrial) (lines []string) {
+	first, count := map[string]int{}, map[string]int{}
+	for _, t := range trials {
+		if t.State != trial.Failed && t.State != trial.Lost {
+			continue
+		}
+		why := string(t.State) + trial.FirstLine(t.Reason)
+		if count[why]++; count[why] == 1 {
+			first[why] = len(lines)
+			line, _, _ := strings.Cut(Failure(t), "\n")
+			lines = append(lines, line)
+		}
+	}
+	for why, at := range first {
+		if more := count[why] - 1; more > 0 {
+			lines[at] += fmt.Sprintf(" (and %s)", format.Count(more, "further trial"))
+		}
+	}
+	return lines
 }
 
 func leaderboardRow(t protocol.RankedTrial, def definition.Definition, parameters []string) []string {
@@ -234,21 +263,25 @@ func checkResult(ctx context.Context, client *rest.Client, view protocol.StudyVi
 	return fmt.Errorf("%w: %s", term.ErrNoResult, reason)
 }
 
-// newestFailure is the last of the trials that failed; nil: none did, or nobody
+// newestFailure is the last of the trials that failed or were lost; nil: none did, or nobody
 // can tell now.
 func newestFailure(ctx context.Context, client *rest.Client, study string) *protocol.RankedTrial {
-	page, err := client.Trials(ctx, study, protocol.TrialQuery{States: []trial.State{trial.Failed}, Sort: "number", Descending: true, Limit: 1})
+	page, err := client.Trials(ctx, study, protocol.TrialQuery{States: []trial.State{trial.Failed, trial.Lost}, Sort: "number", Descending: true, Limit: 1})
 	if err != nil || len(page.Trials) == 0 {
 		return nil
 	}
 	return &page.Trials[0]
 }
 
-// Failure is why a trial failed. Behind its first line a reason has the end of
+// Failure is why a trial failed or was lost. Behind its first line a reason has the end of
 // what the script wrote on standard error.
 func Failure(t protocol.RankedTrial) string {
 	first, rest, _ := strings.Cut(t.Reason, "\n")
-	said := fmt.Sprintf("trial %d failed: %s", t.Number, format.Plain(first))
+	what := "failed"
+	if t.State == trial.Lost {
+		what = "was lost"
+	}
+	said := fmt.Sprintf("trial %d %s: %s", t.Number, what, format.Plain(first))
 	for line := range strings.Lines(rest) {
 		said += "\n    " + format.Plain(strings.TrimRight(line, "\n"))
 	}

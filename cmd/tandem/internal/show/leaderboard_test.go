@@ -3,6 +3,7 @@ package show
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -51,5 +52,34 @@ space: {rate: {type: float, low: 0, high: 1}}
 		if row := leaderboardRow(one, def, nil); row[3] != want {
 			t.Errorf("%g is shown as %q", violation, row)
 		}
+	}
+}
+
+// Each reason of failures and losses is said once, and nothing of trials that ended well.
+func TestTheLeaderboardSaysWhyTrialsFailedOrWereLost(t *testing.T) {
+	def, err := studyfile.Parse([]byte("name: one\nobjective: {metric: accuracy, direction: maximize}\nspace: {rate: {type: float, low: 0, high: 1}}\n"), studyfile.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page protocol.TrialPage
+	for number, one := range []struct {
+		state  trial.State
+		reason string
+	}{
+		{trial.Failed, "exit code 1: KeyError\nTraceback"}, {trial.Completed, "measured at the top rung"}, {trial.Failed, "exit code 1: KeyError\nanother"},
+		{trial.Lost, "node rack-1 was silent for 60 s; given up, as it was lost 20 times"}, {trial.Failed, "exit code 2"},
+	} {
+		page.Trials = append(page.Trials, protocol.RankedTrial{Trial: trial.Trial{Number: number, State: one.state, Reason: one.reason}})
+	}
+	var out strings.Builder
+	if err := Leaderboard(&out, def, page); err != nil {
+		t.Fatal(err)
+	}
+	const want = `trial 0 failed: exit code 1: KeyError (and 1 further trial)
+trial 3 was lost: node rack-1 was silent for 60 s; given up, as it was lost 20 times
+trial 4 failed: exit code 2
+`
+	if !strings.HasSuffix(out.String(), want) || strings.Contains(out.String(), "measured at") {
+		t.Errorf("said:\n%s\nwant at the end:\n%s", out.String(), want)
 	}
 }

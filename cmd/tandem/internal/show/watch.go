@@ -96,7 +96,7 @@ func (d *display) tell(waits string) {
 	d.waits = waits
 }
 
-// failed says why a trial failed: each reason once, and a few of them, since a script
+// failed says why a trial failed or was lost: each reason once, and a few of them, since a script
 // that names its parameters in an error never says the same twice.
 func (d *display) failed(t *protocol.RankedTrial) {
 	const most = 3

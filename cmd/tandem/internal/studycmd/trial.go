@@ -60,25 +60,13 @@ metrics. docs/queries.md has all of them.`,
 		if err != nil {
 			return err
 		}
-		return term.PrintAnswer(out, flags.JSON, page, func(out io.Writer, page protocol.TrialPage) error { return PrintTrials(out, view, page) })
+		return term.PrintAnswer(out, flags.JSON, page, func(out io.Writer, page protocol.TrialPage) error {
+			return show.Leaderboard(out, view.Definition, page)
+		})
 	})
 	command.Flags().StringVar(&asked.Query, "where", "", "a query, such as 'state = failed and lr > 0.01 order by loss desc limit 20'")
 	command.Flags().IntVar(&asked.Limit, "limit", 100, "most rows, 10,000 or fewer")
 	return command
-}
-
-// PrintTrials prints a page of a study's trials, and why those that failed did.
-func PrintTrials(out io.Writer, view protocol.StudyView, page protocol.TrialPage) error {
-	if err := show.Leaderboard(out, view.Definition, page); err != nil {
-		return err
-	}
-	for _, t := range page.Trials {
-		if t.State == trial.Failed {
-			first, _, _ := strings.Cut(show.Failure(t), "\n")
-			fmt.Fprintln(out, first)
-		}
-	}
-	return nil
 }
 
 func trialCommand(flags *term.Flags) *cobra.Command {
