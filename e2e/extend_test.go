@@ -19,6 +19,19 @@ func TestAStudyThatIsOverGoesOnWhenItIsExtended(t *testing.T) {
 	s := newStudy(t, "extended", threeRungs, "0.01", 4)
 	at := newSite(t)
 	at.must("study", "create", s.file)
+	larger := filepath.Join(filepath.Dir(s.file), "larger.yaml")
+	file, err := os.ReadFile(s.file)
+	if err == nil {
+		err = os.WriteFile(larger, []byte(strings.Replace(string(file), "trials: 4", "trials: 9", 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]bool{larger: true, s.file: false} {
+		if got := at.cli("study", "create", name); got.code == 0 || strings.Contains(got.stderr, "'tandem study extend extended --trials 5'") != says {
+			t.Errorf("a study of the name from %s: exit code %d, %s", filepath.Base(name), got.code, got.stderr)
+		}
+	}
 	at.worker()
 	first := read[result](t, at.must("study", "watch", s.name, "--json"))
 	if first.Study.Status != protocol.StudyCompleted || first.Study.Progress.Created != 4 {

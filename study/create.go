@@ -76,12 +76,22 @@ func (s *studies) CreateWarm(ctx context.Context, def definition.Definition, sen
 	tx.Then(func() { s.sessions.Add(r) })
 	if err := s.sessions.Commit(ctx, tx, &view); err != nil {
 		if problem.Is(err, problem.Conflict) {
-			return protocol.StudyView{}, problem.New(problem.Conflict,
-				"a study named %q exists already: choose another name, or delete it first", def.Name)
+			return protocol.StudyView{}, s.exists(ctx, def)
 		}
 		return protocol.StudyView{}, err
 	}
 	return view, nil
+}
+
+// exists is the conflict with the study that has the name already.
+func (s *studies) exists(ctx context.Context, def definition.Definition) error {
+	instead := ""
+	if found, err := s.sessions.Find(ctx, def.Name); err == nil {
+		if view, err := s.sessions.Summary(ctx, found.ID); err == nil && view.MoreTrials(def.Stop.Trials) != "" {
+			instead = fmt.Sprintf(", or give it the trials of this one ('%s')", view.MoreTrials(def.Stop.Trials))
+		}
+	}
+	return problem.New(problem.Conflict, "a study named %q exists already: choose another name, or delete it first%s", def.Name, instead)
 }
 
 // newID makes a study id: 10 characters that cannot be misread.

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tandem-tune/tandem/budget"
@@ -37,6 +38,19 @@ type StudyView struct {
 	Sources    []search.Trust `json:"sources,omitempty" doc:"what was known before it began, and how far its search trusts that"`
 	// Annotation is what people wrote about it.
 	trial.Annotation
+}
+
+// MoreTrials is the command line that gives the study as many trials as another stop.trials
+// has; empty where that is no more, or is no bound.
+func (v StudyView) MoreTrials(trials int) string {
+	now := v.Definition.Stop.Trials
+	if v.Status.Over() {
+		now = v.Progress.Created - v.Progress.Repeats
+	}
+	if v.Definition.Stop.Trials == 0 || trials <= now || trials >= definition.MaxTrials {
+		return ""
+	}
+	return fmt.Sprintf("tandem study extend %s --trials %d", v.Name, trials-now)
 }
 
 // TrialQuery selects and orders a study's trials.

@@ -2,6 +2,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -272,12 +273,36 @@ func (f *runFlags) study(ctx context.Context, client *rest.Client, def definitio
 		switch {
 		case number > 2: // why the first is kept says enough
 		case found.Status.Over():
-			kept = fmt.Sprintf(" (there is a study %s already, which is %s: 'tandem study extend' gives one that is over more trials)", format.Plain(wanted), found.Status)
+			line := cmp.Or(found.MoreTrials(def.Stop.Trials), "tandem study extend")
+			kept = fmt.Sprintf(" (there is a study %s already, which is %s: '%s' gives one that is over more trials)", format.Plain(wanted), found.Status, line)
 		default:
-			kept = fmt.Sprintf(" (there is a study %s already, which differs in %s)", format.Plain(wanted), strings.Join(differ, ", "))
+			kept = fmt.Sprintf(" (there is a study %s already, which differs in %s%s)", format.Plain(wanted), strings.Join(differ, ", "), f.instead(found, def, differ))
 		}
 		def.Name = fmt.Sprintf("%s-%d", wanted, number)
 	}
+}
+
+// instead says how the study that was found gets what the file has; empty where that is more
+// than trials, a priority and a parallel.
+func (f *runFlags) instead(found protocol.StudyView, file definition.Definition, differ []string) string {
+	var lines []string
+	for _, name := range differ {
+		trials := found.MoreTrials(file.Stop.Trials)
+		switch stop := file.Stop; {
+		case name == "priority":
+			lines = append(lines, fmt.Sprintf("tandem study set %s --priority %d", found.Name, file.Priority))
+		case name == "parallel":
+			lines = append(lines, fmt.Sprintf("tandem study set %s --parallel %d", found.Name, file.Parallel))
+		case name == "stop" && trials != "":
+			if stop.Trials = found.Definition.Stop.Trials; stop != found.Definition.Stop {
+				return ""
+			}
+			lines = append(lines, trials)
+		default:
+			return ""
+		}
+	}
+	return fmt.Sprintf(": '%s' makes it the same, while 'tandem serve --data %s' runs", strings.Join(lines, "', '"), f.server.Data)
 }
 
 func describe(out io.Writer, kept string, view protocol.StudyView) {

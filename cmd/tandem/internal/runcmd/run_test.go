@@ -2,6 +2,7 @@ package runcmd
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -20,6 +21,25 @@ func TestAStudyThatIsKeptIsToldInWhatItDiffers(t *testing.T) {
 		t.Errorf("a study whose priority was set differs in %q", got)
 	}
 	found.Definition.Priority, found.Set.Priority = 0, nil
+	for name, c := range map[string]struct {
+		trials  int
+		seconds float64
+		code    string
+		want    string
+	}{
+		"more trials":     {80, 0, "1", "'tandem study set a --priority 1', 'tandem study extend a --trials 20' makes it the same"},
+		"fewer trials":    {50, 0, "1", ""},
+		"another script":  {80, 0, "2", ""},
+		"other bounds":    {80, 9, "1", ""},
+		"no bound at all": {definition.MaxTrials, 0, "1", ""},
+	} {
+		larger, one := file, protocol.StudyView{Name: "a", Definition: stored}
+		larger.Stop, larger.Code, larger.Priority = definition.Stop{Trials: c.trials, Seconds: c.seconds}, c.code, 1
+		got := new(runFlags).instead(one, larger, differing(one, larger))
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 	found.Extended, file.Code, file.Priority = false, "2", 1
 	if got := differing(found, file); !slices.Equal(got, []string{"code: the script, or a file beside it, has changed", "priority", "stop"}) {
 		t.Errorf("it differs in %q", got)
