@@ -165,6 +165,9 @@ var standIns = [][]string{
 	{"--trial N", "--trial 0"},
 	{"3fX9kQ2mLp0a", "$(tandem token list --json | jq -r '[.tokens[] | select(.name == \"kitchen\")][0].id')"},
 	{"revoke ID", "revoke $(tandem token list --json | jq -r '[.tokens[] | select(.name == \"bob\")][0].id')"},
+	{"compare A B", "compare lenet-fashion-mnist sealed"},
+	{"lenet-bohb lenet-random lenet-grid", "lenet-fashion-mnist sealed"},
+	{"lenet-bohb lenet-random", "lenet-fashion-mnist sealed"},
 	{"share lenet --", "share lenet-fashion-mnist --"},
 	{"transfer STUDY --to USER", "transfer lenet-fashion-mnist --to admin"}, // whose it is
 	{"transfer lenet-fashion-mnist --to bob", "transfer lenet-fashion-mnist --to admin"},

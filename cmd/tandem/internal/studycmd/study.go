@@ -11,6 +11,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/attestcmd"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/comparecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/show"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/format"
@@ -33,7 +34,7 @@ TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
 	flags.Add(command)
 	command.AddCommand(
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
-		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), shareCommand(&flags), transferCommand(&flags), hooksCommand(&flags),
+		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags), comparecmd.Command(&flags), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), shareCommand(&flags), transferCommand(&flags), hooksCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), extendCommand(&flags), setCommand(&flags), retryCommand(&flags), deleteCommand(&flags),
 	)
 	return command
