@@ -77,6 +77,7 @@ func TestFailedTrialsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t, "retried", "epochs, epochs: {min: 1, max: 1}, eta: 3", "0.01", 2)
 	s.rewrite("train.py", "mended.py")
+	s.rewrite("trials: 2", "trials: 2, failures_in_a_row: 2")
 	at := newSite(t)
 	at.must("study", "create", s.file)
 	at.worker()
@@ -86,6 +87,9 @@ func TestFailedTrialsAreTriedAgain(t *testing.T) {
 	until(t, "the study's end", func() bool { return shown().Status.Over() })
 	if view := shown(); view.Status != protocol.StudyFailed || view.Progress.Trials[trial.Failed] != 2 {
 		t.Fatalf("the study is %s, with %v", view.Status, view.Progress.Trials)
+	}
+	if view := shown(); !strings.Contains(view.Reason, "2 trials in a row failed (stop.failures_in_a_row), the last one: ") || !strings.Contains(view.Reason, "'tandem study retry retried --failed' goes on") {
+		t.Errorf("it ended as %s", view.Reason)
 	}
 	folder := filepath.Dir(s.file)
 	if err := os.Rename(filepath.Join(folder, "train.py"), filepath.Join(folder, "mended.py")); err != nil {

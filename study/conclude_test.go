@@ -304,3 +304,45 @@ func TestAStudyThatEndsAtStopFailuresSaysWhatMostFailedOf(t *testing.T) {
 		w.ended(created.ID, protocol.StudyFailed, "the first trials failed, as many as stop.failures allows (2), and no trial was measured: 2 of 2 failed; the commonest reason (2 of 2): exit code 1; ")
 	})(t)
 }
+
+// TestAStudyEndsAfterFailuresInARow: behind something measured, too, and not where one
+// succeeds in between or the bound is left out. A retry goes on, and counts anew.
+func TestAStudyEndsAfterFailuresInARow(t *testing.T) {
+	for stop, ends := range map[string]bool{"trials: 27, failures_in_a_row: 2": true, "trials: 27": false, "trials: 27, failures_in_a_row: 4": false} {
+		in(func(t *testing.T, w *world) {
+			created := w.plain(stop)
+			w.register("worker-1")
+			for _, fails := range []bool{false, true, false, true, true} {
+				w.sleep(time.Second)
+				if lease := w.mustLease("worker-1"); fails {
+					w.fails(lease, "exit code 1: KeyError\nstandard error ended with: ...")
+				} else {
+					w.train(lease)
+				}
+			}
+			if !ends {
+				if view := w.view(created.ID); view.Status != protocol.StudyRunning {
+					t.Errorf("%s: it is %s: %s", stop, view.Status, view.Reason)
+				}
+				return
+			}
+			w.ended(created.ID, protocol.StudyFailed, "2 trials in a row failed (stop.failures_in_a_row), the last one: exit code 1: KeyError; mend that, and 'tandem study retry example --failed' goes on")
+			if answer, err := w.service.Recommendation(w.ctx, created.ID); err != nil || answer.Best == nil {
+				t.Errorf("what was measured is not recommended: %+v, %v", answer, err)
+			}
+			w.register("worker-1")
+			w.sleep(time.Second)
+			w.extend(created.ID, protocol.ExtendRequest{RetryFailed: true})
+			w.start()
+			w.register("worker-1")
+			for _, want := range []protocol.StudyStatus{protocol.StudyRunning, protocol.StudyFailed} {
+				w.sleep(time.Second)
+				w.fails(w.mustLease("worker-1"), "exit code 1: KeyError")
+				if view := w.view(created.ID); view.Status != want {
+					t.Errorf("after a retry it is %s: %s", view.Status, view.Reason)
+				}
+			}
+			w.reportsReplayed(created.ID)
+		})(t)
+	}
+}

@@ -141,6 +141,9 @@ type Stop struct {
 	// Failures ends the study when this many trials in a row failed and none
 	// was ever measured.
 	Failures int `json:"failures"`
+	// FailuresInARow ends the study when this many trials in a row failed, measured before
+	// or not. 0 means never.
+	FailuresInARow int `json:"failures_in_a_row,omitempty"`
 }
 
 // When is at which hours the study starts trials, until so many hours after it was

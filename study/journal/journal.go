@@ -46,6 +46,8 @@ type Study struct {
 // that holds.
 type Changes struct {
 	*definition.Stop // since it was extended
+	// Reopened is when it last went on after its end.
+	Reopened time.Time `json:"reopened,omitzero"`
 	protocol.SetRequest
 }
 

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -45,6 +46,27 @@ func Verdict(status protocol.StudyStatus, reason string, load bool, trials iter.
 		return status, reason + ", and no trial was measured"
 	}
 	return protocol.StudyFailed, reason + ", and no trial was measured: " + fruitless.say(known)
+}
+
+// FailuresInARow counts the trials that failed since one was measured or stopped early, or
+// the study last went on after its end. measured says whether one ever was measured.
+func FailuresInARow(trials iter.Seq[trial.Trial], since time.Time) (row int, measured bool) {
+	for t := range trials {
+		if t.State == trial.Pruned && t.Finished != nil && t.Finished.After(since) {
+			since = *t.Finished
+		}
+		for _, result := range t.Results {
+			if measured = true; result.At != nil && result.At.After(since) {
+				since = *result.At
+			}
+		}
+	}
+	for t := range trials {
+		if t.State == trial.Failed && (t.Finished == nil || t.Finished.After(since)) {
+			row++
+		}
+	}
+	return row, measured
 }
 
 // finite reports whether no value of a result is NaN.

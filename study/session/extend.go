@@ -67,6 +67,9 @@ func extend(tx *Transaction, more protocol.ExtendRequest) ([]trial.Trial, error)
 		return nil, err
 	}
 	study.Definition.Stop, study.Stop = stop, &stop
+	if at.Over {
+		study.Reopened = tx.Now
+	}
 	tx.Study, tx.Change.Update, tx.keep = &study, &study, true
 	tx.Log(journal.Event{Kind: journal.Extended, Reason: "by a user"}, stop)
 	if _, err := tx.Search(search.Event{Kind: search.Extended, MaxTrials: stop.Trials}); err != nil {

@@ -3,13 +3,13 @@ package session
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
+	"github.com/tandem-tune/tandem/study/ranking"
 	"github.com/tandem-tune/tandem/study/search"
 	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/workers/allocator"
@@ -126,8 +126,12 @@ func (tx *Transaction) failed(t trial.Trial, reason string) (trial.Trial, error)
 	if _, err := tx.Search(search.Event{Kind: search.Failed, Trial: t.Number, Rung: t.Rung}); err != nil {
 		return t, err
 	}
-	if def.Stop.Failures > 0 && onlyFailures(tx.all()) >= def.Stop.Failures {
-		return t, tx.Conclude(protocol.StudyFailed, fmt.Sprintf("the first trials failed, as many as stop.failures allows (%d)", def.Stop.Failures))
+	row, measured := ranking.FailuresInARow(tx.all(), tx.Session.Study.Reopened)
+	switch first, most := def.Stop.Failures, def.Stop.FailuresInARow; {
+	case first > 0 && row >= first && !measured:
+		return t, tx.Conclude(protocol.StudyFailed, fmt.Sprintf("the first trials failed, as many as stop.failures allows (%d)", first))
+	case most > 0 && row >= most:
+		return t, tx.Conclude(protocol.StudyFailed, fmt.Sprintf("%d trials in a row failed (stop.failures_in_a_row), the last one: %s; mend that, and 'tandem study retry %s --failed' goes on", row, trial.FirstLine(reason), def.Name))
 	}
 	return tx.settled(t)
 }
@@ -152,20 +156,6 @@ func reached(def definition.Definition, result trial.Result) bool {
 		}
 	}
 	return true
-}
-
-// onlyFailures counts the failed trials of a study in which none was measured.
-func onlyFailures(trials iter.Seq[trial.Trial]) int {
-	failures := 0
-	for t := range trials {
-		if len(t.Results) > 0 {
-			return 0
-		}
-		if t.State == trial.Failed {
-			failures++
-		}
-	}
-	return failures
 }
 
 // failedStart stages a trial whose command failed before it reported anything.

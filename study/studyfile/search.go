@@ -69,7 +69,7 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	if n == nil {
 		n, at = &tree.Node{Kind: tree.Mapping, Line: s.Node.Line}, tree.Join(s.Path, "stop")
 	}
-	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "cost", "co2_g", "target_reached", "failures")
+	s, ok := s.Open(at, n, "trials", "seconds", "data_passes", "training_seconds", "joules", "cost", "co2_g", "target_reached", "failures", "failures_in_a_row")
 	if !ok {
 		return result
 	}
@@ -81,6 +81,7 @@ func readStop(s tree.Section, def definition.Definition) definition.Stop {
 	s.Number("co2_g", 0, maxJoules, &result.CO2)
 	s.Flag("target_reached", &result.TargetReached)
 	s.Whole("failures", 0, definition.MaxTrials, &result.Failures)
+	s.Whole("failures_in_a_row", 0, definition.MaxTrials, &result.FailuresInARow)
 	// A grid ends by itself, a time limit ends everything, and every epoch is
 	// some part of a pass. Seconds and joules may never be reported.
 	bounded := def.Search.Ends() || result.Seconds > 0 || result.DataPasses > 0

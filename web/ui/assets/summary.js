@@ -159,7 +159,7 @@ export function drawAgreement(answer) {
 export function drawSetup(study) {
   const { definition: set } = study;
   const aims = set.objective.map((one) => `${one.direction} ${described(one)}${one.target === undefined || one.target === null ? "" : `, target ${measured(one.target)}`}`);
-  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.cost > 0 && `a cost of ${measured(set.stop.cost)}`, set.stop.co2_g > 0 && `${measured(set.stop.co2_g)} g of CO₂`, set.stop.target_reached && "the target is reached"].filter(Boolean);
+  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.cost > 0 && `a cost of ${measured(set.stop.cost)}`, set.stop.co2_g > 0 && `${measured(set.stop.co2_g)} g of CO₂`, set.stop.target_reached && "the target is reached", set.stop.failures_in_a_row > 0 && `${count(set.stop.failures_in_a_row)} failures in a row`].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),
