@@ -246,3 +246,32 @@ func TestAStudyWithoutAnEndHasNoTimeLeft(t *testing.T) {
 		}))
 	}
 }
+
+// While workers start their first trials, the time left does not grow with each second that
+// they take; where all have reported, what passed counts in full.
+func TestTimeLeftDoesNotGrowWhileWorkersStart(t *testing.T) {
+	for starting, most := range map[bool]float64{true: 1.1, false: 1.4} {
+		in(func(t *testing.T, w *world) {
+			created := w.create()
+			workers := []string{"worker-1", "worker-2", "worker-3", "worker-4"}
+			w.register(workers...)
+			var leases []*protocol.Lease
+			for _, worker := range workers {
+				leases = append(leases, w.mustLease(worker))
+			}
+			w.sleep(20 * time.Second)
+			for i, lease := range leases {
+				w.train(lease)
+				if w.mustLease(workers[i]); starting {
+					break
+				}
+			}
+			left := func() float64 { return *w.view(created.ID).Progress.RemainingSeconds }
+			before := left()
+			w.sleep(6 * time.Second)
+			if after := left(); after > most*before || !starting && before < 20 {
+				t.Errorf("starting: %v, %g s are left, and %g s after 6 s without a report", starting, before, after)
+			}
+		})(t)
+	}
+}

@@ -87,12 +87,13 @@ func (r Progress) remaining(p protocol.Progress) *float64 {
 		return nil
 	}
 	var left *float64
+	took := r.took(p)
 	if r.Ladder[0].Budget.Measured() {
-		left = r.amountLeft(p)
+		left = r.amountLeft(p, took)
 	} else if planned := study.Definition.Plan().DataPasses; planned > 0 && study.Definition.Stop.Trials < definition.MaxTrials {
 		done := r.passed()
 		passes := max(planned-done, r.begun())
-		estimate := passes / done * p.ElapsedSeconds
+		estimate := passes / done * took
 		left = &estimate
 	}
 	within := func(rest float64) {
@@ -105,10 +106,25 @@ func (r Progress) remaining(p protocol.Progress) *float64 {
 	}
 	for _, bound := range r.Spending.Limits(study.Definition.Stop) {
 		if bound.Used > 0 {
-			within((bound.Limit/bound.Used - 1) * p.ElapsedSeconds)
+			within((bound.Limit/bound.Used - 1) * took)
 		}
 	}
 	return left
+}
+
+// took is how long what was reported took: the time that passed, less the part of the
+// workers whose trials have not reported yet. They may be starting, which says nothing of
+// the pace.
+func (r Progress) took(p protocol.Progress) float64 {
+	held, silent := 0.0, 0.0
+	for _, t := range r.Trials {
+		if t.State.Held() {
+			if held++; t.Epochs == 0 && t.Started != nil {
+				silent += min(r.Now.Sub(*t.Started).Seconds(), p.ElapsedSeconds)
+			}
+		}
+	}
+	return max(p.ElapsedSeconds-silent/max(1, held), p.ElapsedSeconds/(held+1))
 }
 
 // passed counts the data passes that the trials have behind them. Who reports only
@@ -138,7 +154,7 @@ func (r Progress) begun() float64 {
 }
 
 // amountLeft estimates the same where budgets are amounts of time or energy.
-func (r Progress) amountLeft(p protocol.Progress) *float64 {
+func (r Progress) amountLeft(p protocol.Progress, took float64) *float64 {
 	plan := r.Study.Definition.Plan()
 	planned, done := plan.Seconds, p.TrialSeconds
 	if plan.Joules > 0 {
@@ -147,7 +163,7 @@ func (r Progress) amountLeft(p protocol.Progress) *float64 {
 	if planned == 0 || done == 0 {
 		return nil
 	}
-	left := max(0, planned-done) / done * p.ElapsedSeconds
+	left := max(0, planned-done) / done * took
 	return &left
 }
 
