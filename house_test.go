@@ -393,7 +393,7 @@ var doors = map[string][]string{
 	"k8s.io":                            {"e2e/cluster", "workers/launcher/kubernetes"},
 	"sigs.k8s.io":                       {"e2e/cluster", "workers/launcher/kubernetes"},
 	"gonum.org/v1/gonum":                {"inference_emu/batching", "internal/regression", "similarity", "similarity/probing", "study/advice", "study/search/cmaes", "workers/approximation"},
-	"golang.org/x/sys":                  {"profiler", "profiler/perf", "profiler/proc", "profiler/rapl", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/beside", "cmd/tandem/internal/servecmd", "cmd/tandem/internal/term"},
+	"golang.org/x/sys":                  {"profiler", "profiler/perf", "profiler/proc", "profiler/rapl", "workers/agent/agenttest", "workers/agent/cgroup", "workers/agent/clock", "workers/agent/knob", "workers/agent/probe", "workers/agent/process", "workers/agent/script", "workers/agent/workspace", "store/filesystem", "store/sqlite", "inference_emu/emulator", "workers/sandbox", "workers/sandbox/filter", "e2e/limits", "store/sqlite/dbfile", "cmd/tandem/internal/profilecmd", "cmd/tandem/internal/beside", "cmd/tandem/internal/servecmd"},
 	"github.com/chromedp/chromedp":      {"bench/ui"},                                                                         // and tests
 	"google.golang.org/protobuf":        {"bench/edgetune/zoo", "inference_emu/onnx/document", "inference_emu/onnx/onnxtest"}, // one reads models, the other writes them
 	"pgregory.net/rapid":                {"study/search/searchtest", "store/storetest"},
@@ -401,6 +401,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/client_golang": {"web/monitoring"},
 	"golang.org/x/time":                   {"web/limit"},
 	"golang.org/x/text":                   {"cmd/tandem/internal/term"},
+	"golang.org/x/term":                   {"cmd/tandem/internal/term"},
 }
 
 type source struct {

@@ -6,44 +6,24 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/datasetcmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/edgecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/hookcmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/keyscmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/launchcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/logincmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/mcpcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/policycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/poolcmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/profilecmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/runcmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/servecmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/startcmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/truthcmd"
-	"github.com/tandem-tune/tandem/cmd/tandem/internal/workercmd"
-	"github.com/tandem-tune/tandem/study/definition"
-	"github.com/tandem-tune/tandem/workers/ranks"
-	"github.com/tandem-tune/tandem/workers/sandbox"
-	"github.com/tandem-tune/tandem/workers/service"
 )
 
 func main() {
-	if slices.Equal(os.Args[1:], sandbox.Subcommand()) {
-		os.Exit(sandbox.Process())
-	}
-	if definition.IsService(append([]string{"tandem"}, os.Args[1:]...)) {
-		os.Exit(service.Process(os.Args[2]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == ranks.Subcommand {
-		os.Exit(ranks.Process(os.Args[2:]))
-	}
+	subprocess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(term.Execute(ctx, rootCommand(), os.Args[1:], os.Stdout, os.Stderr))
@@ -66,10 +46,10 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or study file,
 		Version: term.Version(),
 	})
 	root.AddCommand(
-		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), runcmd.Command(), studycmd.Command(), edgecmd.Command(), edgecmd.BackendCommand(), truthcmd.Command(), profilecmd.Command(),
-		servecmd.Command(), servecmd.TokenCommand(), servecmd.UserCommand(), logincmd.LoginCommand(), logincmd.LogoutCommand(), servecmd.AuditCommand(), servecmd.BackupCommand(), servecmd.RestoreCommand(), servecmd.VerifyCommand(),
-		workercmd.Command(), workercmd.DoctorCommand(), launchcmd.Command(), hookcmd.Command(), keyscmd.Command(), policycmd.Command(), datasetcmd.Command(), mcpcmd.Command(),
+		startcmd.InitCommand(), startcmd.ExampleCommand(), startcmd.VersionCommand(), studycmd.Command(), truthcmd.Command(), logincmd.LoginCommand(), logincmd.LogoutCommand(), logincmd.UserCommand(),
+		hookcmd.Command(), policycmd.Command(), datasetcmd.Command(), mcpcmd.Command(),
 		poolcmd.Command(), poolcmd.WorkersCommand(), poolcmd.QuotaCommand(), poolcmd.GroupCommand(), poolcmd.ReservationCommand(),
 	)
+	root.AddCommand(ofMachines()...)
 	return root
 }

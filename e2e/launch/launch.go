@@ -31,6 +31,11 @@ func BuildForBoards(ctx context.Context, folder string) (string, error) {
 	return build(ctx, filepath.Join(folder, "tandem-edge"), "/edge")
 }
 
+// BuildClient is Build of the tandem for machines without Linux, for this one.
+func BuildClient(ctx context.Context, folder string) (string, error) {
+	return build(ctx, filepath.Join(folder, "tandem-client"), "", "-tags", "client")
+}
+
 // BuildForTests is Build for a tandem that can be told where to break (see package
 // failpoint), and that believes to be in a confidential machine where a test is the
 // processor.

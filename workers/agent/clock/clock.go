@@ -5,23 +5,12 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Moment is a point on this machine's clock, which no one can set and which,
 // unlike Go's monotonic clock, goes on while the machine sleeps: a laptop that
 // wakes up knows that its leases have run out.
 type Moment time.Duration
-
-// Now is the present moment.
-func Now() Moment {
-	var t unix.Timespec
-	// It fails only for a clock the kernel does not have, and this one is
-	// older than any kernel Go runs on.
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
-	return Moment(t.Nano())
-}
 
 // Seconds is a number of seconds as a duration.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -96,8 +94,8 @@ func withPeer(ctx context.Context, connection net.Conn) context.Context {
 		return ctx
 	}
 	_ = raw.Control(func(descriptor uintptr) { // fails when it is closed, and then nobody asks
-		if who, err := unix.GetsockoptUcred(int(descriptor), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			ctx = context.WithValue(ctx, peer{}, int(who.Pid))
+		if pid, known := peerOf(int(descriptor)); known {
+			ctx = context.WithValue(ctx, peer{}, pid)
 		}
 	})
 	return ctx

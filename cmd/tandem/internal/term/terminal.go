@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/sys/unix"
+	terms "golang.org/x/term"
 	"golang.org/x/text/width"
 )
 
@@ -26,8 +26,7 @@ func terminalOf(out io.Writer) (terminal, bool) {
 
 // IsTerminal reports whether the file is a terminal.
 func IsTerminal(file *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
-	return err == nil
+	return terms.IsTerminal(int(file.Fd()))
 }
 
 // columns is how wide it is: what COLUMNS says, or else the terminal itself.
@@ -35,8 +34,8 @@ func (t terminal) columns() int {
 	if told, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && told > 0 {
 		return told
 	}
-	if size, err := unix.IoctlGetWinsize(int(t.file.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-		return int(size.Col)
+	if wide, _, err := terms.GetSize(int(t.file.Fd())); err == nil && wide > 0 {
+		return wide
 	}
 	return usualColumns
 }

@@ -1,4 +1,4 @@
-package servecmd
+package logincmd
 
 import (
 	"fmt"
