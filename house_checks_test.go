@@ -66,8 +66,7 @@ func TestSecurityThatWasNotCheckedIsNotGreen(t *testing.T) {
 		command.Env = append(command.Env, one.environment...)
 		out, err := command.CombinedOutput()
 		code := 0
-		var ended *exec.ExitError
-		if errors.As(err, &ended) {
+		if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 			code = ended.ExitCode()
 		} else if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -107,9 +108,7 @@ func (s *siege) pass(callee, to string) *httptest.Server {
 			_, _, refusal := send()
 			s.refused(refusal)
 		}
-		for name, values := range header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), header)
 		w.WriteHeader(status)
 		_, _ = w.Write(said)
 	}))

@@ -63,8 +63,7 @@ func trainedOf(t testing.TB, w *world, b *box, study string, channels int64, the
 
 // faultsOf are the faults that an error names.
 func faultsOf(err error) []problem.Field {
-	var told *problem.Error
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*problem.Error](err); ok {
 		return told.Fields
 	}
 	return nil

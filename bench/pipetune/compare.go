@@ -152,8 +152,7 @@ func (o options) train(ctx context.Context, w workload, params map[string]any, e
 	command.Env = o.environment(variable)
 	output, err := command.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
 		}
 		return outcome, fmt.Errorf("train %s: %w", w.name, err)

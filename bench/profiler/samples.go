@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -83,9 +84,7 @@ func watchSamples(span time.Duration, keep bool) (one sampledRun, err error) {
 		options.Sampled = func(seen profiler.Profile) {
 			compact := process.CompactProfile(seen)
 			values := compact.Host
-			for name, value := range compact.Events {
-				values[name] = value
-			}
+			maps.Copy(values, compact.Events)
 			kept.Add(seen.Seconds, 1, values)
 		}
 	}

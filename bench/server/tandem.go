@@ -186,8 +186,7 @@ func runOptuna(ctx context.Context, o options, database string) (optunaResult, e
 		"--database", database, "--trials", fmt.Sprint(o.optunaTrials), "--workers", fmt.Sprint(o.workers))
 	output, err := command.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, exit.Stderr)
 		}
 		return optunaResult{}, fmt.Errorf("optuna: %w", err)

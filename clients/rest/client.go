@@ -154,8 +154,7 @@ func (r *rereading) RoundTrip(request *http.Request) (*http.Response, error) {
 	transport := r.transport
 	r.mutex.Unlock()
 	answer, err := transport.RoundTrip(request)
-	var refused *tls.CertificateVerificationError
-	if !errors.As(err, &refused) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {
 		return answer, err
 	}
 	authorities, unread := r.reread()

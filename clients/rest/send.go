@@ -206,8 +206,7 @@ func whether(err error, local *source) time.Duration {
 // our side, or that there is no server.
 func (c *caller) unanswered(ctx context.Context, err error, local *source) error {
 	if told, refused := certificate.Explain(err, c.base.String(), c.given); refused {
-		var unread *problem.Error
-		if errors.As(err, &unread) {
+		if unread, ok := errors.AsType[*problem.Error](err); ok {
 			told += "; read again, it cannot be used: " + unread.Detail
 		}
 		return problem.New(problem.Unavailable, "%s", told)

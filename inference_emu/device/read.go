@@ -25,8 +25,7 @@ func Read(data []byte) (Device, error) {
 		return Device{}, problem.WithFields(wrongly, []problem.Field{{Path: tree.WholeFile, Message: fmt.Sprintf("has %d bytes: a device's file has at most %d", len(data), MaxFileBytes)}})
 	}
 	root, faults, err := tree.ParseYAML(data)
-	var told *problem.Error
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*problem.Error](err); ok {
 		return Device{}, problem.WithFields(wrongly, told.Fields)
 	} else if err != nil {
 		return Device{}, err

@@ -84,8 +84,7 @@ func Find(ctx context.Context, options Options) (path string, err error) {
 func namedLibrary(named, by string) (string, error) {
 	about, err := os.Stat(named)
 	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) {
+		if path, ok := errors.AsType[*os.PathError](err); ok {
 			err = path.Err
 		}
 		return "", problem.New(problem.NotFound, "%s names %s, which cannot be used: %w", by, named, err)

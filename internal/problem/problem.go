@@ -98,8 +98,7 @@ func (f Field) String() string {
 
 // CodeOf returns the code of the first Error in err's chain, or [Internal].
 func CodeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return Internal

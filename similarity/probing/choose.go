@@ -16,9 +16,9 @@ const (
 	// patience is for how many epochs a gain is thought to last when it is set
 	// against what the epoch that finds it costs.
 	patience = 50
-	// secondLook is the same for a second measurement of what looks bad after a
-	// single epoch, which is seldom a mistake.
-	secondLook = 10
+	// disturbed is by how much, of a logarithm, a single epoch may look worse than it is:
+	// one that something else ran beside takes twice as long.
+	disturbed = 0.7
 	// mostEpochs bounds the epochs that one configuration is probed for beside
 	// one number of neighbours, and twice that over all numbers.
 	mostEpochs = 3
@@ -31,9 +31,9 @@ type Choice struct {
 	Best int
 	// Probe is the index of the candidate to measure next; -1 when decided.
 	Probe int
-	// Doubted is the index of the candidate that another look at the one to probe may
-	// bring back; -1 where the probe is for itself.
-	Doubted int
+	// Rival is the index of the candidate for which the best one is measured again, to
+	// compare the two; -1 where the probe is another one.
+	Rival int
 	// Surviving is how many candidates may still be the best, this one included.
 	Surviving int
 	// Indifferent names the knobs that make no difference at the best.
@@ -71,7 +71,6 @@ type chooser struct {
 	epochs     []int  // counted at the candidate's point
 	all        []int  // counted under its configuration
 	compared   []bool // under its configuration
-	doubts     []doubt
 	best       int
 }
 
@@ -92,7 +91,7 @@ type chooser struct {
 // that is to probe has to have an epoch to compare with first.
 func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 	if len(candidates) == 0 {
-		return Choice{Best: -1, Probe: -1, Doubted: -1}
+		return Choice{Best: -1, Probe: -1, Rival: -1}
 	}
 	c := chooser{Model: m, candidates: candidates, standard: standard}
 	for _, one := range candidates {
@@ -110,7 +109,6 @@ func (m *Model) Choose(candidates []Candidate, standard int) Choice {
 		}
 		c.epochs, c.all, c.compared = append(c.epochs, here), append(c.all, all), append(c.compared, compared)
 	}
-	c.doubts = m.doubts(c.beliefs)
 	c.best = c.cheapest()
 	choice := c.eliminate()
 	if choice.Probe < 0 {
@@ -163,9 +161,8 @@ func (c *chooser) agreement(i int) int {
 
 // eliminate says how many candidates may be the best, and which to measure.
 func (c *chooser) eliminate() Choice {
-	choice := Choice{Probe: -1, Doubted: -1, Surviving: 1}
+	choice := Choice{Probe: -1, Rival: -1, Surviving: 1}
 	var promising, doubtful []int
-	doubted := map[int]int{}
 	for i := range c.candidates {
 		if i == c.best || c.beliefs[i].point.same(c.beliefs[c.best].point) {
 			continue
@@ -173,12 +170,9 @@ func (c *chooser) eliminate() Choice {
 		if c.promising(i) {
 			choice.Surviving++
 			promising = append(promising, i)
-		} else if again, ok := c.doubtful(i); ok {
+		} else if c.doubtful(i) {
 			choice.Surviving++
-			doubtful = append(doubtful, again)
-			if _, has := doubted[again]; !has {
-				doubted[again] = i
-			}
+			doubtful = append(doubtful, i)
 		}
 	}
 	if c.spent() >= Limit(c.candidates) {
@@ -190,13 +184,10 @@ func (c *chooser) eliminate() Choice {
 			break
 		}
 	}
-	if i, has := doubted[choice.Probe]; has && !slices.Contains(promising, choice.Probe) {
-		choice.Doubted = i
-	}
 	// What it is compared with where that was measured less: the best one costs
 	// nothing.
 	if choice.Probe >= 0 && c.epochs[choice.Probe] > 0 && c.bestMeasured() <= c.epochs[choice.Probe] {
-		choice.Probe = c.best
+		choice.Probe, choice.Rival = c.best, choice.Probe
 	}
 	return choice
 }
@@ -217,27 +208,11 @@ func (c *chooser) promising(i int) bool {
 	return found*patience > loss(worse, deviation) && (found > worthwhile || c.untried(i))
 }
 
-// doubtful reports whether a candidate would be promising were it not for one
-// epoch, and what to measure to be sure of that.
-func (c *chooser) doubtful(i int) (again int, ok bool) {
-	worse, deviation := c.ratio(c.beliefs[i], c.beliefs[c.best])
-	for _, d := range c.doubts {
-		shared := d.shared[i] - d.shared[c.best]
-		then := worse + d.gain*shared
-		spread := math.Sqrt(deviation*deviation + d.pull*shared*shared)
-		found := gain(then, spread)
-		if found <= 4*worthwhile || found*patience <= loss(then, spread) {
-			continue
-		}
-		again = slices.IndexFunc(c.beliefs, func(b belief) bool { return b.point.same(c.points[d.at]) })
-		if again < 0 {
-			again = i
-		}
-		if found*secondLook > loss(c.ratio(c.beliefs[again], c.beliefs[c.best])) {
-			return again, true
-		}
-	}
-	return 0, false
+// doubtful reports whether a candidate might be the best were its one epoch disturbed. As
+// long as half of the epochs are left, such ones are looked at again.
+func (c *chooser) doubtful(i int) bool {
+	worse, _ := c.ratio(c.beliefs[i], c.beliefs[c.best])
+	return c.epochs[i] == 1 && worse < disturbed && 2*c.spent() < Limit(c.candidates)
 }
 
 // untried reports whether the candidate has a knob's value that was never measured.

@@ -24,7 +24,6 @@ const (
 type Model struct {
 	prior  prior
 	points []point
-	runs   []run
 	// epochs counts, for each point, those that can be compared: of runs that
 	// have another point. Counted has of these the ones that need not be measured
 	// again, and measured counts all.
@@ -36,10 +35,7 @@ type Model struct {
 	posterior
 }
 
-// run is the observations of one run.
-type run struct{ parts []part }
-
-// part is one observation in the terms of the model.
+// part is one observation of a run in the terms of the model.
 type part struct {
 	at     int
 	weight float64
@@ -54,8 +50,6 @@ type posterior struct {
 	// k(x, y) - k(x)·M·k(y), k being the prior's covariances with the points.
 	mean []float64
 	core *mat.Dense
-	// prior covariances of the points
-	before *mat.SymDense
 	// evidence is the logarithm of the observations' likelihood, up to a constant.
 	evidence float64
 }
@@ -128,20 +122,21 @@ func (m *Model) weigh(observations []Observation) {
 			others[m.at(one.point())]++
 		}
 	}
+	var runs [][]part
 	for i, one := range observations {
 		if i == 0 || one.Run != observations[i-1].Run {
-			m.runs = append(m.runs, run{})
+			runs = append(runs, nil)
 		}
-		last := &m.runs[len(m.runs)-1]
-		last.parts = append(last.parts, part{
+		last := &runs[len(runs)-1]
+		*last = append(*last, part{
 			at: m.at(one.point()), weight: one.weight(pooled, others[m.at(one.point())]),
 			cost: one.LogCost, epochs: one.Epochs, counts: one.Deviation <= trusted,
 		})
 	}
-	for _, r := range m.runs {
-		total, level := r.level(-1)
-		alone := !slices.ContainsFunc(r.parts, func(p part) bool { return p.at != r.parts[0].at })
-		for _, one := range r.parts {
+	for _, parts := range runs {
+		total, level := level(parts)
+		alone := !slices.ContainsFunc(parts, func(p part) bool { return p.at != parts[0].at })
+		for _, one := range parts {
 			if !alone {
 				m.epochs[one.at] += one.epochs
 				if one.counts {
@@ -150,7 +145,7 @@ func (m *Model) weigh(observations []Observation) {
 			}
 			m.precision.SetSym(one.at, one.at, m.precision.At(one.at, one.at)+one.weight)
 			m.slope[one.at] += one.weight * (one.cost - level)
-			for _, other := range r.parts {
+			for _, other := range parts {
 				if one.at <= other.at {
 					m.precision.SetSym(one.at, other.at, m.precision.At(one.at, other.at)-one.weight*other.weight/total)
 				}
@@ -159,13 +154,11 @@ func (m *Model) weigh(observations []Observation) {
 	}
 }
 
-// level is the weighted mean of the run's costs without one part, and the weights' sum.
-func (r run) level(without int) (total, level float64) {
-	for i, one := range r.parts {
-		if i != without {
-			total += one.weight
-			level += one.weight * one.cost
-		}
+// level is the weighted mean of a run's costs, and the weights' sum.
+func level(parts []part) (total, level float64) {
+	for _, one := range parts {
+		total += one.weight
+		level += one.weight * one.cost
 	}
 	return total, level / total
 }
@@ -199,7 +192,7 @@ func (m *Model) solve(p prior) posterior {
 	// (I+AK)⁻¹ = I - AC(I+CᵀAC)⁻¹Cᵀ, and M is that times A.
 	core.Mul(&ac, factor.SolveMatrix(ac.T()))
 	core.Sub(m.precision, &core)
-	result := posterior{core: &core, before: k}
+	result := posterior{core: &core}
 	toward := times(c.T(), m.slope)
 	inward := factor.Solve(toward)
 	for i, change := range times(&ac, inward) {

@@ -162,13 +162,13 @@ func (d decision) alone(model *probing.Model) system.Configuration {
 
 // counterpart is the candidate to probe. A run that was timed under one
 // configuration only learns nothing from more of that: it is compared with the best, or
-// with what it was doubted for.
+// the best with its rival.
 func counterpart(choice probing.Choice, candidates []probing.Candidate, timed map[string]bool) int {
 	if len(timed) > 1 || !timed[candidates[choice.Probe].Configuration.Key()] {
 		return choice.Probe
 	}
-	if choice.Doubted >= 0 && timed[candidates[choice.Best].Configuration.Key()] {
-		return choice.Doubted
+	if choice.Rival >= 0 {
+		return choice.Rival
 	}
 	return choice.Best
 }

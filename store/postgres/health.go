@@ -101,8 +101,7 @@ func taken(err error) bool { return state(err) == "23505" }
 func orphan(err error) bool { return state(err) == "23503" }
 
 func state(err error) string {
-	var fault *pgconn.PgError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return fault.Code
 	}
 	return ""

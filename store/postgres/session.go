@@ -139,8 +139,7 @@ func (s *session) rollback() {
 
 // broken reports whether an error is the transaction's, not the change's.
 func broken(err error) bool {
-	var refusal *problem.Error
-	if errors.As(err, &refusal) {
+	if _, ok := errors.AsType[*problem.Error](err); ok {
 		return false
 	}
 	var fault *pgconn.PgError

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -124,9 +125,7 @@ func (h *house) serve() (*hooks.Service, func()) {
 			h.mutex.Lock()
 			defer h.mutex.Unlock()
 			newest := map[string]int64{}
-			for id, sequence := range h.sequence {
-				newest[id] = sequence
-			}
+			maps.Copy(newest, h.sequence)
 			return newest
 		},
 	})

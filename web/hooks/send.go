@@ -63,12 +63,10 @@ func (s *Service) tell(ctx context.Context, to entry, message hook.Message) hook
 
 // why says why there is no answer, without the URL, which is a secret.
 func why(err error) string {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	var refused *problem.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*problem.Error](err); ok {
 		return refused.Detail
 	}
 	text := err.Error()

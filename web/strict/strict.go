@@ -200,8 +200,7 @@ func Below(path, name string) string {
 // Unmarshal is encoding/json's, with errors for people.
 func Unmarshal(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s cannot hold this %s", strings.TrimPrefix(wrong.Field, "."), wrong.Value)
 	}
 	return err

@@ -63,8 +63,7 @@ func (a *Agent) heartbeat(ctx context.Context) error {
 		}
 		reply, sent, err = a.send(ctx, beat)
 	}
-	var kept protocol.Kept
-	if errors.As(err, &kept) {
+	if _, ok := errors.AsType[protocol.Kept](err); ok {
 		for _, r := range runs {
 			r.renew(sent)
 		}

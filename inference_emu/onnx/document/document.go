@@ -244,8 +244,7 @@ func rawNumber(code uint64, raw []byte) float64 {
 // Within says where in the file an error is, and keeps what kind it is.
 func Within(err error, format string, args ...any) error {
 	code := problem.Invalid
-	var known *problem.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*problem.Error](err); ok {
 		code = known.Code
 	}
 	return problem.New(code, format+": %w", append(args, err)...)

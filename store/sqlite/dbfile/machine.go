@@ -13,8 +13,7 @@ import (
 // Explained tells what the machine or another program kept from us apart from what is
 // wrong with the database.
 func Explained(path string, err error) error {
-	var fault sqlite3.Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[sqlite3.Error](err); ok {
 		if inTheWay(fault) {
 			return problem.New(problem.Unavailable,
 				"another program has the database %s locked: %w. End it (a sqlite3 that is open on it, or a copy that is being made), then try again; nothing is damaged or lost", path, err)

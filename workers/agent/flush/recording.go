@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -27,9 +28,7 @@ func (r *Recording) Add(seconds float64, seen *trial.Profile, watts float64, met
 		return
 	}
 	values := seen.Host
-	for name, value := range seen.Events {
-		values[name] = value
-	}
+	maps.Copy(values, seen.Events)
 	if method != "" {
 		values[series.Watts] = trial.Float(watts)
 	}

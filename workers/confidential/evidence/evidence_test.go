@@ -29,8 +29,7 @@ func pinned(t testing.TB) *evidence.Roots {
 }
 
 func code(err error) string {
-	var refused *evidence.Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*evidence.Refusal](err); ok {
 		return refused.Code
 	}
 	if err != nil {

@@ -44,8 +44,7 @@ func parsed(t testing.TB, text string) *policy.Policy {
 }
 
 func code(err error) string {
-	var refused *evidence.Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*evidence.Refusal](err); ok {
 		return refused.Code
 	}
 	return fmt.Sprint(err)

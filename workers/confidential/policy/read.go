@@ -41,8 +41,7 @@ func Parse(data []byte) (*Policy, error) {
 		read = tree.ParseJSON
 	}
 	root, faults, err := read(data)
-	var unreadable *problem.Error
-	if errors.As(err, &unreadable) {
+	if unreadable, ok := errors.AsType[*problem.Error](err); ok {
 		return nil, problem.WithFields("the policy cannot be read", unreadable.Fields)
 	}
 	if root.Kind != tree.Mapping {

@@ -18,8 +18,7 @@ import (
 var start = time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 
 func code(err error) string {
-	var refused *evidence.Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*evidence.Refusal](err); ok {
 		return refused.Code
 	}
 	return fmt.Sprint(err)

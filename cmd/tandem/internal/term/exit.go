@@ -84,8 +84,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	if err == nil {
 		return ExitOK
 	}
-	var ended Ended
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[Ended](err); ok {
 		return ended.Code
 	}
 	shown := err
