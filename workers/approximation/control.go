@@ -37,11 +37,6 @@ type State struct {
 	From     float64 `json:"from,omitempty"`
 	// Waited is the mean wait before anything was left out.
 	Waited float64 `json:"waited,omitempty"`
-	// Room is how many windows in a row had room for a step down, Patience how many
-	// it takes; Fell says that the last step was one.
-	Room     int  `json:"room,omitempty"`
-	Patience int  `json:"patience,omitempty"`
-	Fell     bool `json:"fell,omitempty"`
 	// Until is when it is tried again after it did not help, Rest how long that was.
 	Until float64 `json:"until,omitempty"`
 	Rest  float64 `json:"rest,omitempty"`
@@ -89,8 +84,6 @@ const (
 	hysteresis = 0.2
 	// judged is from which share on it is looked whether it helped.
 	judged = 0.3
-	// mostPatience bounds how many windows with room a step down takes.
-	mostPatience = 4
 )
 
 // NextShare is the controller: what follows from the state and what was met since. It is
@@ -115,15 +108,11 @@ func NextShare(s State, o Observations) (State, Decision) {
 
 // move puts another share into force.
 func (s *State) move(share, now float64) {
-	s.Share, s.Changed, s.Settling, s.From, s.Room = math.Round(1e6*share)/1e6, now, true, now, 0
-	if s.Share == 0 {
-		s.Fell, s.Patience = false, 0
-	}
+	s.Share, s.Changed, s.Settling, s.From = math.Round(1e6*share)/1e6, now, true, now
 }
 
 // raise is what to do as a limit is broken.
 func (s *State) raise(w window, o Observations) Verdict {
-	s.Room = 0
 	switch {
 	case window(o.Ended).broken(o.Limits, Run.running, 1):
 		s.giveUp(o.Now, 0)
@@ -147,10 +136,6 @@ func (s *State) raise(w window, o Observations) Verdict {
 	if s.Share >= o.Most {
 		return Deepest
 	}
-	if s.Fell {
-		s.Patience = min(2*max(1, s.Patience), mostPatience)
-	}
-	s.Fell = false
 	s.move(min(s.Share+Step, o.Most), o.Now)
 	return Raised
 }
@@ -175,13 +160,6 @@ func (s *State) lower(o Observations) Verdict {
 		}
 		return Kept
 	}
-	if s.Room++; s.Room < s.Patience {
-		return Kept
-	}
-	if s.Fell {
-		s.Patience = 1
-	}
-	s.Fell = true
 	s.move(max(0, s.Share-Step), o.Now)
 	return Lowered
 }
