@@ -2,16 +2,18 @@ package guard
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"mime"
 	"net/http"
 
+	"github.com/go-chi/chi/v5/middleware"
+
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/registry"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/auth"
-	"github.com/tandem-tune/tandem/web/compress"
 	"github.com/tandem-tune/tandem/web/idempotency"
 	"github.com/tandem-tune/tandem/web/strict"
 	"github.com/tandem-tune/tandem/web/transfer"
@@ -38,16 +40,15 @@ func (g *Guard) dispatch(w http.ResponseWriter, r *http.Request, found *Route) {
 		g.call(w, r, found)
 		return
 	}
-	if !byBrowser(r) || !compress.Accepts(r) {
+	if !byBrowser(r) {
 		g.forward(w, r)
 		return
 	}
-	packed := compress.NewWriter(w)
-	g.forward(packed, r)
-	if err := packed.Close(); err != nil {
-		panic(http.ErrAbortHandler) // a part must not look like the whole
-	}
+	packed(http.HandlerFunc(g.forward)).ServeHTTP(w, r)
 }
+
+// packed compresses what a handler answers, for who takes that.
+var packed = middleware.Compress(gzip.BestSpeed, "text/*", "application/*")
 
 // byBrowser reports whether a page asks. Programs are mostly near the server, and
 // would only compute more; pages may be read over any line. Nothing that pages read

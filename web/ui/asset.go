@@ -15,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/tandem-tune/tandem/web/compress"
 )
 
 //go:embed assets
@@ -124,7 +122,7 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header, content, tag := w.Header(), file.content, file.tag
 	header.Set("Vary", "Accept-Encoding")
-	if compress.Accepts(r) {
+	if takesGzip(r) {
 		if packed := file.packed(); packed != nil {
 			header.Set("Content-Encoding", "gzip")
 			header.Set("Content-Length", strconv.Itoa(len(packed)))
@@ -135,6 +133,18 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", caching)
 	header.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+// takesGzip reports whether the client takes an answer compressed with gzip.
+func takesGzip(r *http.Request) bool {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")
+		if strings.EqualFold(coding, "gzip") {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.ToLower(weight), "q="), 64)
+			return err != nil || q > 0
+		}
+	}
+	return false
 }
 
 // modules are the files that a module needs, itself first: what a page names in
