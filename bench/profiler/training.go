@@ -123,27 +123,16 @@ func (t *training) run(ctx context.Context, profiled bool) (run, error) {
 func (t *training) result(ctx context.Context, name string, worker *launch.Process) (run, error) {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
-	var reports []time.Time
-	for event, err := range t.client.Events(ctx, name, 0) {
-		if err != nil {
-			return run{}, fmt.Errorf("the training did not report its %d epochs: %w\n%s", t.epochs, err, worker.Output())
-		}
-		if event.Kind == "report" {
-			reports = append(reports, event.At)
-		}
-		if len(reports) == t.epochs {
-			break
-		}
-	}
-	if len(reports) != t.epochs {
-		return run{}, fmt.Errorf("the training reported %d of %d epochs:\n%s", len(reports), t.epochs, worker.Output())
-	}
 	detail, err := t.client.Trial(ctx, name, 0)
 	if err != nil {
 		return run{}, err
 	}
-	got := run{Seconds: reports[t.epochs-1].Sub(reports[0]).Seconds() / float64(t.epochs-1)}
-	if profile := detail.Reports[t.epochs-1].Profile; profile != nil {
+	reports := detail.Reports
+	if len(reports) != t.epochs {
+		return run{}, fmt.Errorf("the training reported %d of %d epochs:\n%s", len(reports), t.epochs, worker.Output())
+	}
+	got := run{Seconds: reports[t.epochs-1].At.Sub(reports[0].At).Seconds() / float64(t.epochs-1)}
+	if profile := reports[t.epochs-1].Profile; profile != nil {
 		got.Events, got.Level = len(profile.Events), profile.Level
 	}
 	return got, nil

@@ -27,7 +27,6 @@ type request struct {
 	// once says that the call must not be made twice.
 	once bool
 	key  string
-	last string // Last-Event-ID
 }
 
 func (r request) mutates() bool {

@@ -163,7 +163,7 @@ func (c *caller) build(ctx context.Context, r request) (*http.Request, error) {
 	}
 	sent.ContentLength = size
 	for name, value := range map[string]string{
-		"Content-Type": r.contentType, "User-Agent": c.agent, "Idempotency-Key": r.key, "Last-Event-ID": r.last,
+		"Content-Type": r.contentType, "User-Agent": c.agent, "Idempotency-Key": r.key,
 	} {
 		if value != "" {
 			sent.Header.Set(name, value)

@@ -3,17 +3,59 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/web/auth"
 )
+
+// events follows what happens in a study behind the sequence, as a page does: a broken
+// connection is made again. What is refused is the last error.
+func (s *stage) events(ctx context.Context, who auth.Scope, study string, after int64) iter.Seq2[protocol.Event, error] {
+	return func(yield func(protocol.Event, error) bool) {
+		for {
+			r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s/api/v1/studies/%s/events?after=%d", s.server.URL, study, after), nil)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+s.secrets[who])
+			response, err := http.DefaultClient.Do(r)
+			switch {
+			case ctx.Err() != nil:
+				yield(protocol.Event{}, ctx.Err())
+				return
+			case err != nil:
+				continue
+			case response.StatusCode != http.StatusOK:
+				var told problem.Error
+				err := json.NewDecoder(response.Body).Decode(&told)
+				response.Body.Close()
+				yield(protocol.Event{}, errors.Join(&told, err))
+				return
+			}
+			for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+				data, is := strings.CutPrefix(lines.Text(), "data: ")
+				if !is {
+					continue
+				}
+				var event protocol.Event
+				err := json.Unmarshal([]byte(data), &event)
+				if after = event.Sequence; !yield(event, err) {
+					response.Body.Close()
+					return
+				}
+			}
+			response.Body.Close()
+		}
+	}
+}
 
 func TestEventsAreReplayedAndFollowed(t *testing.T) {
 	t.Parallel()
@@ -26,7 +68,7 @@ func TestEventsAreReplayedAndFollowed(t *testing.T) {
 	live := make(chan protocol.Event, 100)
 	ended := make(chan error, 1)
 	go func() {
-		for event, err := range s.client(auth.Viewer).Events(ctx, "small", 0) {
+		for event, err := range s.events(ctx, auth.Viewer, "small", 0) {
 			if err != nil {
 				ended <- err
 				return
@@ -54,7 +96,7 @@ func TestEventsAreReplayedAndFollowed(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatalf("ended with %v", err)
 	}
-	for event, err := range s.client(auth.Viewer).Events(t.Context(), "small", 2) {
+	for event, err := range s.events(t.Context(), auth.Viewer, "small", 2) {
 		if err != nil || event.Sequence != 3 {
 			t.Fatalf("behind 2 comes %+v: %v", event, err)
 		}
@@ -107,13 +149,9 @@ func TestEventsGoOnWhenTheConnectionBreaks(t *testing.T) {
 	s := newStage(t)
 	s.create()
 	worker := s.worker()
-	client, err := rest.New(rest.Options{URL: s.server.URL, Token: s.secrets[auth.Viewer], Patience: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var last int64
 	trained := 0
-	for event, err := range client.Events(t.Context(), "small", 0) {
+	for event, err := range s.events(t.Context(), auth.Viewer, "small", 0) {
 		if err != nil || event.Sequence != last+1 {
 			t.Fatalf("event %d behind %d: %v", event.Sequence, last, err)
 		}
@@ -135,7 +173,7 @@ func TestEventsEndWithTheStudyOrTheToken(t *testing.T) {
 	s := newStage(t)
 	s.create()
 	var last error
-	for _, err := range s.client(auth.Viewer).Events(t.Context(), "small", 0) {
+	for _, err := range s.events(t.Context(), auth.Viewer, "small", 0) {
 		if err != nil {
 			last = err
 			break
@@ -147,12 +185,12 @@ func TestEventsEndWithTheStudyOrTheToken(t *testing.T) {
 	if !problem.Is(last, problem.NotFound) {
 		t.Fatalf("a deleted study's events ended with %v", last)
 	}
-	for _, err := range s.client(auth.Viewer).Events(t.Context(), "none", 0) {
+	for _, err := range s.events(t.Context(), auth.Viewer, "none", 0) {
 		if !problem.Is(err, problem.NotFound) {
 			t.Fatalf("no study: %v", err)
 		}
 	}
-	for _, err := range s.client(auth.Worker).Events(t.Context(), "small", 0) {
+	for _, err := range s.events(t.Context(), auth.Worker, "small", 0) {
 		if !problem.Is(err, problem.Forbidden) {
 			t.Fatalf("a worker's token: %v", err)
 		}

@@ -54,7 +54,7 @@ func TestEverythingGoesThroughAServerThatStandsBy(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
-		for event, err := range s.client(auth.Viewer).Events(ctx, view.ID, 0) {
+		for event, err := range s.events(ctx, auth.Viewer, view.ID, 0) {
 			if err != nil {
 				return
 			}

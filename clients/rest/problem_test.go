@@ -1,0 +1,26 @@
+package rest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+)
+
+// FuzzProblem feeds answers to the reader of problem documents.
+func FuzzProblem(f *testing.F) {
+	for _, seed := range []string{`{"code":"invalid","detail":"x","errors":[{"path":"a","message":"b","value":{"c":[1]},"line":2}]}`, `{"code":""}`, `{"errors":{}}`, `[`, "", "\xff"} {
+		f.Add(422, seed)
+	}
+	f.Fuzz(func(t *testing.T, code int, body string) {
+		if code < 300 || code > 599 {
+			t.Skip()
+		}
+		s := &server{t: t, answer: always(code, body)}
+		_, err := s.client(impatient).Studies(t.Context())
+		var told *problem.Error
+		if !errors.As(err, &told) || told.Code == "" {
+			t.Fatalf("%d %q is answered with %#v", code, body, err)
+		}
+	})
+}
