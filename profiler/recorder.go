@@ -194,15 +194,6 @@ func (r *Recorder) Lap() Profile {
 	return p
 }
 
-// CPUSeconds is the CPU time that the tree was seen to use, in seconds. It does
-// not fall.
-func (r *Recorder) CPUSeconds() float64 {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.sample(true)
-	return r.whole.highest["tree.cpu_user"] + r.whole.highest["tree.cpu_system"]
-}
-
 // Stop looks for the last time and closes the counters. Call it when the
 // command has ended and before it is waited for: then its own sums can still be
 // read. Laps can be taken afterwards.

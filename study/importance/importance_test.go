@@ -38,7 +38,7 @@ func sample(t *testing.T, s space.Space, count int, seed uint64, score func(numb
 	random := rand.New(rand.NewPCG(seed, 7))
 	var list []importance.Observation
 	for range count {
-		c, err := s.Sample(random)
+		c, err := s.Cube().Sample(random)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestAnything(t *testing.T) {
 		scores := rapid.SliceOfN(rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN()), rapid.Just(math.Inf(1)), rapid.Just(0.0)), 10, 40).Draw(t, "scores")
 		var list []importance.Observation
 		for _, score := range scores {
-			c, err := s.Sample(random)
+			c, err := s.Cube().Sample(random)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func BenchmarkOf(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var list []importance.Observation
 	for range 1000 {
-		c, err := s.Sample(random)
+		c, err := s.Cube().Sample(random)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func known(source string, n int, value func(space.Configuration) float64) []sear
 	r := rand.New(rand.NewPCG(9, 9))
 	list := make([]search.Observation, n)
 	for i := range list {
-		c, err := s.Sample(r)
+		c, err := s.Cube().Sample(r)
 		if err != nil {
 			panic(err)
 		}

@@ -15,7 +15,7 @@ func TestCompletedPartsFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySpace().Draw(t, "space")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		whole, err := s.Sample(r)
+		whole, err := s.Cube().Sample(r)
 		if err != nil {
 			t.Skip("nearly everything is forbidden")
 		}

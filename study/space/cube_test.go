@@ -20,7 +20,7 @@ func TestSamplesPassCheckAndEncodeInverts(t *testing.T) {
 		cube := s.Cube()
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for range 20 {
-			c, err := s.Sample(r)
+			c, err := s.Cube().Sample(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestLogScaleSpreadsOverTheLogarithm(t *testing.T) {
 func TestSampleGivesUpOnAForbiddenSpace(t *testing.T) {
 	s := network()
 	s.Forbidden = []space.Forbidden{{{Parameter: "optimizer", In: texts("sgd", "adam")}}}
-	_, err := s.Sample(rand.New(rand.NewPCG(1, 2)))
+	_, err := s.Cube().Sample(rand.New(rand.NewPCG(1, 2)))
 	if !problem.Is(err, problem.Exhausted) {
 		t.Errorf("got %v", err)
 	}
@@ -151,8 +151,8 @@ func TestSampleGivesUpOnAForbiddenSpace(t *testing.T) {
 func TestSampleRepeatsWithItsSeed(t *testing.T) {
 	a, b := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(1, 2))
 	for range 100 {
-		x, _ := network().Sample(a)
-		y, _ := network().Sample(b)
+		x, _ := network().Cube().Sample(a)
+		y, _ := network().Cube().Sample(b)
 		if x.Key() != y.Key() {
 			t.Fatalf("%v and %v", x, y)
 		}

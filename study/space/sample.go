@@ -16,11 +16,6 @@ const maxDraws = 100_000
 // conditional parameters only where they exist. Forbidden combinations are
 // drawn again; the error, [problem.Exhausted], says that nearly everything is
 // forbidden. The space must be valid.
-func (s Space) Sample(r *rand.Rand) (Configuration, error) {
-	return s.Cube().Sample(r)
-}
-
-// Sample is Space.Sample for repeated draws.
 func (c *Cube) Sample(r *rand.Rand) (Configuration, error) {
 	point, err := c.Draw(r)
 	if err != nil {

@@ -238,9 +238,6 @@ func (l *Leases) Lease(id trial.ID) (Lease, bool) {
 	return lease, ok
 }
 
-// Count is how many leases are out.
-func (l *Leases) Count() int { return len(l.byTrial) }
-
 // HeldBy returns the trials leased to the worker, in order of their ids.
 func (l *Leases) HeldBy(worker string) []trial.ID {
 	held := make([]trial.ID, 0, len(l.byWorker[worker]))

@@ -134,11 +134,11 @@ func TestTheNextTrialIsTheOneOfWhoHasLeast(t *testing.T) {
 					could = append(could, one)
 				}
 			}
-			held := c.leases.Count()
-			if served := c.ask(member); served != (c.leases.Count() > held) || !served && len(could) > 0 && !c.cleared(member) {
+			held := len(c.leases.All())
+			if served := c.ask(member); served != (len(c.leases.All()) > held) || !served && len(could) > 0 && !c.cleared(member) {
 				t.Fatalf("%d trials had room on %s, and it got one: %v", len(could), member.Registration.Name, served)
 			}
-			if c.leases.Count() > held {
+			if len(c.leases.All()) > held {
 				newest := slices.MaxFunc(c.leases.All(), func(a, b pool.Lease) int { return a.Granted.Compare(b.Granted) })
 				share := before.ByOwner[newest.Owner].DominantShare(before.Pool)
 				for _, one := range could {

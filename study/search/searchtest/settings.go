@@ -95,7 +95,7 @@ func Ladder(rungs, factor int) []budget.Rung {
 // anyPart is a configuration of which parts may be missing.
 func anyPart(t *rapid.T, s space.Space) space.Configuration {
 	seed := rapid.Uint64().Draw(t, "configuration")
-	configuration, err := s.Sample(rand.New(rand.NewPCG(seed, 1)))
+	configuration, err := s.Cube().Sample(rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
 		t.Fatalf("draw a configuration: %v", err)
 	}
