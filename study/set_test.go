@@ -37,6 +37,7 @@ func (w *world) events(id string, kind journal.EventKind) []journal.Event {
 func TestAStudyIsSetWhileItRuns(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		first := w.create(append(named("first", "parallel: 1"), "trials: 27", "trials: 12")...)
+		w.sleep(time.Second) // of two that are equally old any may go first
 		other := w.create(named("other", "parallel: 1")...)
 		w.register("worker-1", "worker-2", "worker-3")
 		running := w.mustLease("worker-1")
