@@ -126,7 +126,7 @@ export class Summary {
     const detail = `running for ${elapsed}`;
     if (status === "paused") this.#figures.set("time", { term: "Time left", value: nothing, detail: `paused after ${elapsed}` });
     else if (left === undefined || left === null) this.#figures.set("time", { term: "Time left", value: nothing, detail: `${detail}; not known yet` });
-    else this.#figures.set("time", { term: "Time left", value: left - since > 0 ? roughly(left - since) : "soon over", estimate: true, detail });
+    else this.#figures.set("time", { term: "Time left", value: roughly(Math.max(0, left - since)), estimate: true, detail });
   }
 }
 
