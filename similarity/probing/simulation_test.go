@@ -1,6 +1,7 @@
 package probing_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -208,6 +209,7 @@ func surfaces() map[string]surface {
 // expectations are the bounds of a surface's outcomes over seeds: means, and the
 // most that any seed may take.
 type expectations struct {
+	seeds                int // 0: 30
 	probes, paid, excess float64
 	found                float64 // 0: not looked at
 	worst                float64 // dearest single probe
@@ -216,15 +218,15 @@ type expectations struct {
 
 func check(t *testing.T, s surface, length int, want expectations) {
 	t.Helper()
-	const seeds = 30
+	seeds := cmp.Or(want.seeds, 30)
 	var probes, found, paid, excess, worst float64
 	wrong := 0
 	for seed := range uint64(seeds) {
 		o := tune(s, seed, length)
-		probes += float64(o.probes) / seeds
-		found += float64(o.found) / seeds
-		paid += o.paid / seeds
-		excess += o.excess / seeds
+		probes += float64(o.probes) / float64(seeds)
+		found += float64(o.found) / float64(seeds)
+		paid += o.paid / float64(seeds)
+		excess += o.excess / float64(seeds)
 		worst = max(worst, o.worst)
 		if o.excess > 0.03 {
 			wrong++
@@ -274,7 +276,7 @@ func TestDisturbedEpochsDoNotDecide(t *testing.T) {
 		"LeNet-5 at 16":          {probes: 5, paid: 0, excess: 0.03, worst: 1, wrong: 1},
 		"LeNet-5 at 64":          {probes: 5, paid: 0, excess: 0.01, worst: 1, wrong: 1},
 		"scales with threads":    {probes: 7, paid: 4, excess: 0.03, worst: 5, wrong: 1},
-		"48 with interaction":    {probes: 22, paid: -4, excess: 0.021, worst: 1.4, wrong: 2},
+		"48 with interaction":    {seeds: 120, probes: 22, paid: -4, excess: 0.02, worst: 1.4, wrong: 8},
 		"neighbours slow by 2.2": {probes: 6, paid: 2, excess: 0.03, worst: 1.5, wrong: 2},
 	}
 	for name, bounds := range want {
