@@ -83,6 +83,29 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+func TestExpectedSecondsCountRunsThatNeverArrive(t *testing.T) {
+	never := math.Inf(1)
+	pairs := []pair{{{2, 10}, {4, 8}}, {{never, 10}, {6, 12}}, {{never, 12}, {2, 2}}}
+	if seconds, reached := expectedTo(pairs, 0); seconds != 24 || reached != 1 {
+		t.Errorf("24 s were spent for one arrival, got %g s of %d", seconds, reached)
+	}
+	if seconds, reached := expectedTo(pairs, 1); seconds != 4 || reached != 3 {
+		t.Errorf("12 s were spent for three arrivals, got %g s of %d", seconds, reached)
+	}
+	if low, high := ratioInterval(pairs); low != 0.5 || !math.IsInf(high, 1) {
+		t.Errorf("from %g to %g; the best draw has three times the first run, the worst none of it", low, high)
+	}
+	if low, high := ratioInterval([]pair{{{3, 9}, {4, 9}}, {{3, 9}, {4, 9}}}); low != 0.75 || high != 0.75 {
+		t.Errorf("equal repetitions spread from %g to %g", low, high)
+	}
+	if seconds, _ := expectedTo([]pair{{{never, 9}, {never, 9}}}, 0); !math.IsInf(seconds, 1) {
+		t.Errorf("nobody arrives after %g s", seconds)
+	}
+	if low, high := ratioInterval([]pair{{{never, 9}, {never, 9}}}); !math.IsNaN(low) || !math.IsNaN(high) {
+		t.Errorf("nobody arrives, and the ratio is %g to %g", low, high)
+	}
+}
+
 func TestPeersWinner(t *testing.T) {
 	began := time.Unix(1000, 0)
 	var r run
@@ -149,7 +172,8 @@ func TestReportPairsRepetitions(t *testing.T) {
 	if err := report(o, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| cold | bfs | 0.60 (0.50 to 0.70) |", "| v1 | 3 | 100.0 (10.0 to 1000.0) |", "1 runs failed"} {
+	for _, want := range []string{"| cold | bfs | 0.60 (0.50 to 0.70) |", "| v1 | 3 | 100.0 (10.0 to 1000.0) |", "1 runs failed",
+		"| 95% | cold | bfs | 4.0 | 3 of 3 | 4.0 | 3 of 3 | 1.00 (1.00 to 1.00) |"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}

@@ -72,12 +72,7 @@ func each(runs []run, value func(run) float64) []float64 {
 
 // workload prints a table with a row for each arm.
 func (t table) workload(out io.Writer, w workload) {
-	best := 0.0
-	for _, one := range t.of(w.name, "") {
-		for _, p := range one.Curve {
-			best = max(best, p.Accuracy)
-		}
-	}
+	best := t.best(w.name)
 	fmt.Fprintf(out, "\n**%s** (type %s; best validation accuracy of any arm: %.4f)\n\n", w.name, w.kind, best)
 	fmt.Fprint(out, "| arm | n | tuning s | of trials' seconds, starts | to 95% s | to 99% s | validation | test | winner trains s | its threads | J tuning | trials | epochs |\n")
 	fmt.Fprint(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -130,7 +125,63 @@ func (t table) ratios(out io.Writer) {
 				t.against(out, a.name, base)
 			}
 		}
+		t.arrivals(out, base)
 	}
+}
+
+// arrivals compares how long an arm and its base are expected to take to a share
+// of the best accuracy that any arm reached (expectedTo).
+func (t table) arrivals(out io.Writer, base string) {
+	fmt.Fprintf(out, "\n**Expected seconds to a share of the best accuracy**, runs that reach it, and the ratio to %s with its 95%% interval (bootstrap over repetitions)\n\n", base)
+	fmt.Fprintf(out, "| share | arm | workload | its seconds | reached | %[1]s | reached | ratio |\n|---|---|---|---|---|---|---|---|\n", base)
+	for _, share := range []float64{0.95, 0.99} {
+		for _, a := range arms() {
+			var ratios []float64
+			for _, w := range workloads() {
+				pairs := t.curves(w.name, a.name, base, share)
+				if a.name == base || len(pairs) == 0 {
+					continue
+				}
+				one, reached := expectedTo(pairs, 0)
+				other, also := expectedTo(pairs, 1)
+				low, high := ratioInterval(pairs)
+				ratios = append(ratios, one/other)
+				fmt.Fprintf(out, "| %.0f%% | %s | %s | %s | %d of %d | %s | %d of %d | %s (%s to %s) |\n", 100*share, a.name, w.name, number(one, 1), reached, len(pairs),
+					number(other, 1), also, len(pairs), number(one/other, 2), number(low, 2), number(high, 2))
+			}
+			if len(ratios) > 1 {
+				fmt.Fprintf(out, "| %.0f%% | **%s** | median workload | | | | | **%s** |\n", 100*share, a.name, number(median(ratios), 2))
+			}
+		}
+	}
+}
+
+// curves are the repetitions that both arms have: when each reached the share of
+// the best accuracy that any arm had on the workload, and how long it searched.
+func (t table) curves(workload, arm, base string, share float64) []pair {
+	best := t.best(workload)
+	var list []pair
+	for _, one := range t.of(workload, arm) {
+		for _, other := range t.of(workload, base) {
+			if other.Repetition == one.Repetition {
+				list = append(list, pair{
+					{secondsTo(one.Curve, share*best), one.Seconds}, {secondsTo(other.Curve, share*best), other.Seconds},
+				})
+			}
+		}
+	}
+	return list
+}
+
+// best is the highest accuracy that any arm had on a workload.
+func (t table) best(workload string) float64 {
+	best := 0.0
+	for _, one := range t.of(workload, "") {
+		for _, p := range one.Curve {
+			best = max(best, p.Accuracy)
+		}
+	}
+	return best
 }
 
 // against prints an arm's rows of such a table.

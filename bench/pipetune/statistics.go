@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -63,4 +64,46 @@ func secondsTo(curve []point, accuracy float64) float64 {
 		}
 	}
 	return first
+}
+
+// arrival is when a study reached an accuracy, +Inf if it never did, and when it
+// ended. Both are seconds since it began.
+type arrival struct{ at, end float64 }
+
+// pair is a repetition: an arm's arrival, and its base's.
+type pair [2]arrival
+
+// expectedTo is the expected running time to an accuracy, in seconds, as COCO has
+// it (Hansen et al. 2021, section 4): the seconds that all runs spent until they
+// reached it or ended, divided by how many reached it. A user who starts again
+// after a study that failed waits so long. +Inf if none did.
+func expectedTo(pairs []pair, side int) (seconds float64, reached int) {
+	for _, one := range pairs {
+		if seconds += min(one[side].at, one[side].end); !math.IsInf(one[side].at, 1) {
+			reached++
+		}
+	}
+	return seconds / float64(reached), reached
+}
+
+// ratioInterval is the 95% interval of the ratio of both sides' expected seconds,
+// by bootstrap over the repetitions. Draws in which neither arrives say nothing.
+func ratioInterval(pairs []pair) (low, high float64) {
+	random, drawn := rand.New(rand.NewPCG(1, 2)), make([]pair, len(pairs))
+	var ratios []float64
+	for range 10_000 {
+		for i := range drawn {
+			drawn[i] = pairs[random.IntN(len(pairs))]
+		}
+		one, _ := expectedTo(drawn, 0)
+		other, _ := expectedTo(drawn, 1)
+		if ratio := one / other; !math.IsNaN(ratio) {
+			ratios = append(ratios, ratio)
+		}
+	}
+	if len(ratios) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)*25/1000], ratios[len(ratios)*975/1000]
 }
