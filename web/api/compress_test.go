@@ -7,12 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-func TestPagesGetAnswersCompressed(t *testing.T) {
+func TestPagesGetLongAnswersCompressed(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	cookie := s.sessionOf(s.secrets[auth.Viewer])
@@ -22,10 +24,10 @@ func TestPagesGetAnswersCompressed(t *testing.T) {
 	if plain.status != 200 || plain.header.Get("Content-Encoding") != "" || len(plain.body) < 2<<10 {
 		t.Fatalf("%d, %v: %d bytes", plain.status, plain.header, len(plain.body))
 	}
-	asked := func(path, secret string) answer {
+	asked := func(path, takes, secret string) answer {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.Host = "localhost"
-		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("Accept-Encoding", takes)
 		if r.Header.Set("Cookie", text); secret != "" {
 			r.Header.Set("Authorization", "Bearer "+secret)
 		}
@@ -33,23 +35,31 @@ func TestPagesGetAnswersCompressed(t *testing.T) {
 		s.handler.ServeHTTP(recorder, r)
 		return answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 	}
-	packed := asked(path, "")
-	if packed.status != 200 || packed.header.Get("Content-Encoding") != "gzip" || len(packed.body) >= len(plain.body) {
-		t.Fatalf("%d, %v: %d bytes", packed.status, packed.header, len(packed.body))
+	for _, takes := range []string{"gzip", "br, gzip;q=0.5", "GZIP", "deflate, gzip ; q=1.0, *;q=0", "zstd, gzip"} {
+		packed := asked(path, takes, "")
+		if packed.status != 200 || packed.header.Get("Content-Encoding") != "gzip" || len(packed.body) >= len(plain.body) || !slices.Contains(packed.header.Values("Vary"), "Accept-Encoding") {
+			t.Fatalf("%q: %d, %v: %d bytes", takes, packed.status, packed.header, len(packed.body))
+		}
+		reader, err := gzip.NewReader(bytes.NewReader(packed.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil || !json.Valid(content) || len(content) < 2<<10 {
+			t.Errorf("%q: %d bytes of %d, %v", takes, len(content), len(plain.body), err)
+		}
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(packed.body))
-	if err != nil {
-		t.Fatal(err)
+	for _, takes := range []string{"", "br", "gzip;q=0", "gzip; q=0.0", "identity", "xgzip"} {
+		if got := asked(path, takes, ""); got.status != 200 || got.header.Get("Content-Encoding") != "" || !json.Valid(got.body) {
+			t.Errorf("%q: %d, %v", takes, got.status, got.header)
+		}
 	}
-	content, err := io.ReadAll(reader)
-	if err != nil || !json.Valid(content) || len(content) < 2<<10 {
-		t.Errorf("%d bytes of %d, %v", len(content), len(plain.body), err)
+	if short := asked("/api/v1/workers", "gzip", ""); short.status != 200 || short.header.Get("Content-Encoding") != "" || !json.Valid(short.body) {
+		t.Errorf("%d, %v: %s", short.status, short.header, short.body)
 	}
-	if none := asked("/api/v1/studies/none", ""); none.status != 404 || none.header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("%d, %v", none.status, none.header)
-	}
+	asked("/api/v1/studies/none", "gzip", "").problem(t, 404, problem.NotFound)
 	// A program is answered as it is.
-	program := asked(path, s.secrets[auth.Viewer])
+	program := asked(path, "gzip", s.secrets[auth.Viewer])
 	if program.header.Get("Content-Encoding") != "" || !json.Valid(program.body) {
 		t.Errorf("%v: %d bytes", program.header, len(program.body))
 	}

@@ -8,7 +8,7 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/go-chi/chi/v5/middleware"
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/registry"
@@ -44,11 +44,12 @@ func (g *Guard) dispatch(w http.ResponseWriter, r *http.Request, found *Route) {
 		g.forward(w, r)
 		return
 	}
-	packed(http.HandlerFunc(g.forward)).ServeHTTP(w, r)
+	packed(http.HandlerFunc(g.forward))(w, r)
 }
 
-// packed compresses what a handler answers, for who takes that.
-var packed = middleware.Compress(gzip.BestSpeed, "text/*", "application/*")
+// packed compresses what a handler answers, for who takes that. What fits into one
+// or two packets as it is stays as it is.
+var packed, _ = gzhttp.NewWrapper(gzhttp.MinSize(2<<10), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // these options are valid
 
 // byBrowser reports whether a page asks. Programs are mostly near the server, and
 // would only compute more; pages may be read over any line. Nothing that pages read

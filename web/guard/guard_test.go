@@ -3,8 +3,10 @@ package guard_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/store/memory"
@@ -72,4 +74,38 @@ func TestARouteThatNobodyMayUsePreventsTheStart(t *testing.T) {
 		}
 	}()
 	guard.New(guard.Config{Tokens: memory.New()}).Protect(&backend{}, []guard.Route{{Method: "GET", Path: "/api/forgotten"}})
+}
+
+// cut answers with so many bytes, and breaks off.
+type cut struct {
+	backend
+	size int
+}
+
+func (c *cut) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = io.WriteString(w, strings.Repeat("x", c.size))
+	panic(http.ErrAbortHandler)
+}
+
+func TestACompressedAnswerThatIsCutShortEndsInAnError(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{70, 35_000, 3_500_000} {
+		served := &cut{size: size}
+		server := httptest.NewServer(guard.New(guard.Config{Tokens: memory.New()}).Protect(served, []guard.Route{{Method: "GET", Path: "/api/open", Access: guard.Everybody}}))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/open", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.AddCookie(auth.NewCookie("secret", false))
+		response, err := server.Client().Do(r)
+		if err == nil { // the beginning came
+			_, err = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("a part of %d bytes looks like the whole", size)
+		}
+		server.Close()
+	}
 }
