@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import os
 import re
 import ssl
@@ -20,6 +21,8 @@ from .warm import WarmStart, objectives_of, observations, read
 
 if TYPE_CHECKING:
     from .study import Study
+
+logger = logging.getLogger("tandem")
 
 DEFAULT_URL = "http://127.0.0.1:7171"
 
@@ -71,7 +74,8 @@ class Client:
         """Create a study. A definition with faults raises :class:`InvalidError`, which names every one.
 
         With ``load_if_exists`` a study of that name that exists already is
-        returned as it is, whatever its definition.
+        returned as it is, whatever its definition. That it has fewer trials
+        (``stop.trials``) is logged as a warning.
 
         ``warm_start`` is what was measured elsewhere, to begin with: a list of
         ``{"params": {...}, "value": 0.93}`` (``epochs``, ``data_fraction`` and
@@ -86,7 +90,7 @@ class Client:
             view = self.transport.send(Request("POST", self.path("studies"), "create the study", body))
         except ConflictError:
             if load_if_exists and name:
-                return self.study(name)
+                return _with_its_trials(self.study(name), _content(definition))
             raise
         return self._study(view)
 
@@ -188,6 +192,17 @@ def _content(definition: Definition) -> Any:
         return definition
     text = Path(definition).read_text(encoding="utf-8")
     return json.loads(text) if Path(definition).suffix == ".json" else text
+
+
+def _with_its_trials(study: Study, content: Any) -> Study:
+    """The study that exists, of which is said that it ends after fewer trials than the definition's content has."""
+    stop = content.get("stop") if isinstance(content, Mapping) else None
+    wanted = stop.get("trials") if isinstance(stop, Mapping) else None
+    has = study.view["definition"].get("stop", {}).get("trials", 0)
+    if isinstance(wanted, int) and 0 < has < wanted:
+        text = "study %s exists and ends after %d trials, not %d: study.extend(trials=%d) gives it more"
+        logger.warning(text, study.name, has, wanted, wanted - has)
+    return study
 
 
 def _warm_body(definition: Definition, warm_start: WarmStart) -> Body:

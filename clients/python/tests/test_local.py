@@ -147,3 +147,26 @@ def test_what_cannot_be_started_is_told(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", os.defpath)
     with pytest.raises(tandem.TandemError, match="install the package's wheel"):
         tandem.Client()
+
+
+def test_a_study_that_exists_with_fewer_trials_says_how_it_gets_more(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = tandem.Client()
+    definition = {
+        "name": "toy",
+        "objective": {"metric": "score", "direction": "maximize"},
+        "space": {"x": {"type": "float", "low": 0, "high": 1}},
+        "budget": {"epochs": 1},
+        "search": {"method": "random"},
+    }
+    first = client.create_study({**definition, "stop": {"trials": 6}})
+    for trials in (6, 2):  # nothing is missing
+        assert client.create_study({**definition, "stop": {"trials": trials}}, load_if_exists=True).id == first.id
+    assert caplog.messages == []
+    again = client.create_study({**definition, "stop": {"trials": 10}}, load_if_exists=True)
+    assert caplog.messages == ["study toy exists and ends after 6 trials, not 10: study.extend(trials=4) gives it more"]
+    again.extend(trials=4)
+    caplog.clear()
+    assert client.create_study({**definition, "stop": {"trials": 10}}, load_if_exists=True).id == first.id
+    assert caplog.messages == []
