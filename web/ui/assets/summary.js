@@ -3,7 +3,7 @@ import { kept, referenceOf, studyPath } from "./api.js";
 import { drawConfidential } from "./confidential.js";
 import { badge, byId, fillFacts, make, setText, show, stackedBar } from "./dom.js";
 import { Figures } from "./figures.js";
-import { budget, cost, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence } from "./format.js";
+import { budget, cost, count, duration, energy, joules, measured, moment, nothing, parameter, roughly, sentence, several } from "./format.js";
 import { drawStudySystem, knobs, savedFigure } from "./system.js";
 import { label, states } from "./trials.js";
 
@@ -159,7 +159,7 @@ export function drawAgreement(answer) {
 export function drawSetup(study) {
   const { definition: set } = study;
   const aims = set.objective.map((one) => `${one.direction} ${described(one)}${one.target === undefined || one.target === null ? "" : `, target ${measured(one.target)}`}`);
-  const ends = [set.stop.trials > 0 && `${count(set.stop.trials)} trials`, set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.cost > 0 && `a cost of ${measured(set.stop.cost)}`, set.stop.co2_g > 0 && `${measured(set.stop.co2_g)} g of CO₂`, set.stop.target_reached && "the target is reached", set.stop.failures_in_a_row > 0 && `${count(set.stop.failures_in_a_row)} failures in a row`].filter(Boolean);
+  const ends = [set.stop.trials > 0 && several(set.stop.trials, "trial"), set.stop.seconds > 0 && duration(set.stop.seconds), set.stop.data_passes > 0 && `${count(set.stop.data_passes)} data passes`, set.stop.training_seconds > 0 && `${duration(set.stop.training_seconds)} of training`, set.stop.joules > 0 && joules(set.stop.joules), set.stop.cost > 0 && `a cost of ${measured(set.stop.cost)}`, set.stop.co2_g > 0 && `${measured(set.stop.co2_g)} g of CO₂`, set.stop.target_reached && "the target is reached", set.stop.failures_in_a_row > 0 && `${several(set.stop.failures_in_a_row, "failure")} in a row`].filter(Boolean);
   fillFacts(byId("setup"), [
     ["Objective", aims.join("; ")],
     ...((set.constraints ?? []).length > 0 ? [["Constraints", set.constraints.map(bounded).join("; ")]] : []),
@@ -168,7 +168,7 @@ export function drawSetup(study) {
     ...(study.sources ?? []).map(({ source, verdict, agreement, outcomes }) => ["Known before", `${source}, ${verdict}${outcomes > 0 ? ` (rank correlation ${agreement.toFixed(2)} with ${count(outcomes)} own results)` : ""}`]),
     ["Budget", `${set.budget.policy}, ${set.budget.growth}, eta ${set.budget.eta}`],
     ["Ends after", ends.length > 0 ? ends.join(" or ") : nothing],
-    ["Pool", `priority ${set.priority}, ${set.parallel ? `at most ${count(set.parallel)}` : "any number of"} trials at once`],
+    ["Pool", `priority ${set.priority}, ${set.parallel ? `at most ${several(set.parallel, "trial")}` : "any number of trials"} at once`],
     ...(set.system === undefined ? [] : [["System", systemOf(set.system)]]),
     ...(set.resources ? [["Resources", Object.entries(set.resources).map(([name, value]) => `${name} ${resource(value)}`).join(", ")]] : []),
     ["Command", set.command?.length ? make("code", {}, (set.service?.start ?? set.command).join(" ")) : "none: driven by ask and tell"],
