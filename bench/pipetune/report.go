@@ -136,7 +136,7 @@ func (t table) arrivals(out io.Writer, base string) {
 	fmt.Fprintf(out, "| share | arm | workload | its seconds | reached | %[1]s | reached | ratio |\n|---|---|---|---|---|---|---|---|\n", base)
 	for _, share := range []float64{0.95, 0.99} {
 		for _, a := range arms() {
-			var ratios []float64
+			var all [][]pair
 			for _, w := range workloads() {
 				pairs := t.curves(w.name, a.name, base, share)
 				if a.name == base || len(pairs) == 0 {
@@ -144,13 +144,12 @@ func (t table) arrivals(out io.Writer, base string) {
 				}
 				one, reached := expectedTo(pairs, 0)
 				other, also := expectedTo(pairs, 1)
-				low, high := ratioInterval(pairs)
-				ratios = append(ratios, one/other)
-				fmt.Fprintf(out, "| %.0f%% | %s | %s | %s | %d of %d | %s | %d of %d | %s (%s to %s) |\n", 100*share, a.name, w.name, number(one, 1), reached, len(pairs),
-					number(other, 1), also, len(pairs), number(one/other, 2), number(low, 2), number(high, 2))
+				all = append(all, pairs)
+				fmt.Fprintf(out, "| %.0f%% | %s | %s | %s | %d of %d | %s | %d of %d | %s |\n", 100*share, a.name, w.name, number(one, 1), reached, len(pairs),
+					number(other, 1), also, len(pairs), ratio(pairs))
 			}
-			if len(ratios) > 1 {
-				fmt.Fprintf(out, "| %.0f%% | **%s** | median workload | | | | | **%s** |\n", 100*share, a.name, number(median(ratios), 2))
+			if len(all) > 1 {
+				fmt.Fprintf(out, "| %.0f%% | **%s** | median workload | | | | | **%s** |\n", 100*share, a.name, ratio(all...))
 			}
 		}
 	}

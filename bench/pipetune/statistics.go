@@ -86,18 +86,44 @@ func expectedTo(pairs []pair, side int) (seconds float64, reached int) {
 	return seconds / float64(reached), reached
 }
 
-// ratioInterval is the 95% interval of the ratio of both sides' expected seconds,
-// by bootstrap over the repetitions. Draws in which neither arrives say nothing.
-func ratioInterval(pairs []pair) (low, high float64) {
-	random, drawn := rand.New(rand.NewPCG(1, 2)), make([]pair, len(pairs))
+// ratio is the median over the workloads of the ratio of both sides' expected
+// seconds, with its interval; 0 where only the arm arrives.
+func ratio(workloads ...[]pair) string {
+	low, high := ratioInterval(workloads...)
+	return fmt.Sprintf("%s (%s to %s)", number(medianRatio(workloads...), 2), number(low, 2), number(high, 2))
+}
+
+func medianRatio(workloads ...[]pair) float64 {
+	var ratios []float64
+	for _, pairs := range workloads {
+		one, _ := expectedTo(pairs, 0)
+		other, _ := expectedTo(pairs, 1)
+		if ratio := one / other; !math.IsNaN(ratio) {
+			ratios = append(ratios, ratio)
+		}
+	}
+	return median(ratios)
+}
+
+// ratioInterval is the 95% interval of medianRatio, by bootstrap over the
+// repetitions: the workloads share their seeds, so a draw takes the same ones of
+// each. Draws in which neither side arrives say nothing.
+func ratioInterval(workloads ...[]pair) (low, high float64) {
+	least := len(workloads[0])
+	for _, pairs := range workloads {
+		least = min(least, len(pairs))
+	}
+	random, drawn := rand.New(rand.NewPCG(1, 2)), make([][]pair, len(workloads))
 	var ratios []float64
 	for range 10_000 {
-		for i := range drawn {
-			drawn[i] = pairs[random.IntN(len(pairs))]
+		clear(drawn)
+		for range least {
+			seed := random.IntN(least)
+			for w, pairs := range workloads {
+				drawn[w] = append(drawn[w], pairs[seed])
+			}
 		}
-		one, _ := expectedTo(drawn, 0)
-		other, _ := expectedTo(drawn, 1)
-		if ratio := one / other; !math.IsNaN(ratio) {
+		if ratio := medianRatio(drawn...); !math.IsNaN(ratio) {
 			ratios = append(ratios, ratio)
 		}
 	}
