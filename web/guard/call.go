@@ -47,8 +47,7 @@ func (g *Guard) dispatch(w http.ResponseWriter, r *http.Request, found *Route) {
 	packed(http.HandlerFunc(g.forward))(w, r)
 }
 
-// packed compresses what a handler answers, for who takes that. What fits into one
-// or two packets as it is stays as it is.
+// packed compresses answers that do not fit into two packets, for who takes that.
 var packed, _ = gzhttp.NewWrapper(gzhttp.MinSize(2<<10), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // these options are valid
 
 // byBrowser reports whether a page asks. Programs are mostly near the server, and
