@@ -196,7 +196,7 @@ func emulation(out io.Writer, all []*series) error {
 
 // withoutBoth is learned from other devices and families.
 func withoutBoth(all []*series, s *series, family string) estimate.Knowledge {
-	var some []estimate.Series
+	var some []learning.Series
 	for _, one := range others(all, func(o *series) bool { return o.Device.Name != s.Device.Name }) {
 		one.Measurements = slices.DeleteFunc(one.Measurements, func(m estimate.Measurement) bool { return strings.HasPrefix(m.Workload.Name, family) })
 		if len(one.Measurements) >= 10 {

@@ -123,8 +123,8 @@ const taught = 40
 
 // others are the series to learn from. Those of the board whose options the
 // estimate does not know teach nothing.
-func others(all []*series, wanted func(*series) bool) []estimate.Series {
-	var out []estimate.Series
+func others(all []*series, wanted func(*series) bool) []learning.Series {
+	var out []learning.Series
 	for _, one := range all {
 		if one.table != "unicorn" && wanted(one) {
 			s := one.Series

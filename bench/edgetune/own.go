@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tandem-tune/tandem/bench/edgetune/learning"
 	"github.com/tandem-tune/tandem/bench/edgetune/runs"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 )
@@ -26,7 +27,7 @@ func extend(k estimate.Knowledge, wanted func(network string) bool) (estimate.Kn
 	if err != nil {
 		return k, fmt.Errorf("onnxruntime.json: %w", err)
 	}
-	return k.Extend(ownEngine, []estimate.Series{{Device: own.Device, Measurements: own.Measurements(wanted)}}), nil
+	return learning.Extend(k, ownEngine, []learning.Series{{Device: own.Device, Measurements: own.Measurements(wanted)}}), nil
 }
 
 // reportOwn says how far estimates of each of our networks are off what was

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-tune/tandem/bench/edgetune/learning"
 	"github.com/tandem-tune/tandem/bench/edgetune/zoo"
 	"github.com/tandem-tune/tandem/inference_emu/estimate"
 	"github.com/tandem-tune/tandem/inference_emu/graph"
@@ -19,7 +20,7 @@ import (
 
 // series is what a table says of one device, engine and round.
 type series struct {
-	estimate.Series
+	learning.Series
 	table, name string
 	parameters  map[string]float64 // of the workloads, for a baseline
 }

@@ -35,11 +35,17 @@ func initial(size int) estimate.Prior {
 	return p
 }
 
+// Series is what was measured on one device with one engine.
+type Series struct {
+	Device       estimate.Device
+	Measurements []estimate.Measurement
+}
+
 // rounds of expectation and maximization.
 const rounds = 8
 
 // Learn finds how the factors of the devices are spread.
-func Learn(series []estimate.Series) estimate.Knowledge {
+func Learn(series []Series) estimate.Knowledge {
 	var k estimate.Knowledge
 	seen := map[string]bool{}
 	for _, one := range series {
@@ -48,8 +54,8 @@ func Learn(series []estimate.Series) estimate.Knowledge {
 			k.Devices = append(k.Devices, one.Device.Name)
 		}
 	}
-	k.Time = learnEngines(series, estimate.TimeTerms, estimate.TimeSamples)
-	k.Energy = learnEngines(series, estimate.EnergyTerms, func(s estimate.Series) []estimate.Sample {
+	k.Time = learnEngines(series, estimate.TimeTerms, timeSamples)
+	k.Energy = learnEngines(series, estimate.EnergyTerms, func(s Series) []estimate.Sample {
 		var out []estimate.Sample
 		for _, m := range s.Measurements {
 			if m.Joules > 0 {
@@ -64,7 +70,7 @@ func Learn(series []estimate.Series) estimate.Knowledge {
 // fewestSeries make a prior of their own.
 const fewestSeries = 4
 
-func learnEngines(series []estimate.Series, size int, samples func(estimate.Series) []estimate.Sample) []estimate.Prior {
+func learnEngines(series []Series, size int, samples func(Series) []estimate.Sample) []estimate.Prior {
 	names := []string{""}
 	groups := map[string][][]estimate.Sample{}
 	for _, one := range series {

@@ -48,10 +48,10 @@ func TestWhatAllDevicesLeaveOverIsForeseen(t *testing.T) {
 		w.Float.Heavy += float64(i % 5 * 20)
 		return w
 	}
-	series := func(name string, speed float64) estimate.Series {
+	series := func(name string, speed float64) learning.Series {
 		device := board()
 		device.Name = name
-		s := estimate.Series{Device: device}
+		s := learning.Series{Device: device}
 		for i := range 25 {
 			m := measure(workload(i), 0)
 			m.Seconds *= speed
@@ -62,7 +62,7 @@ func TestWhatAllDevicesLeaveOverIsForeseen(t *testing.T) {
 		}
 		return s
 	}
-	var taught []estimate.Series
+	var taught []learning.Series
 	for i := range 6 {
 		taught = append(taught, series(fmt.Sprint(i), 1+float64(i)/4))
 	}
@@ -84,11 +84,11 @@ func TestWhatAllDevicesLeaveOverIsForeseen(t *testing.T) {
 
 func TestLearningNarrowsTheBand(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
-	var series []estimate.Series
+	var series []learning.Series
 	for i := range 6 {
 		device := board()
 		device.Name = string(rune('a' + i))
-		s := estimate.Series{Device: device}
+		s := learning.Series{Device: device}
 		for range 30 {
 			m := measure(drawn(random), 0.02*random.NormFloat64())
 			m.Seconds *= 1 + float64(i)/10
@@ -106,5 +106,52 @@ func TestLearningNarrowsTheBand(t *testing.T) {
 	}
 	if len(learned.Devices) != 6 || len(learned.Time) != 2 || learned.Time[1].Name != "tflite" {
 		t.Errorf("learned from %v, %d priors", learned.Devices, len(learned.Time))
+	}
+}
+
+// A prior that few devices taught leaves room for other devices: it moves the
+// estimate to what they show, its band holds a machine half as fast, and cores of
+// another kind are not estimated with it.
+func TestAnEngineOfOneDeviceIsKnownWithRoom(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	taught := learning.Series{Device: board()}
+	taught.Device.Engine = "new"
+	for range 60 {
+		m := measure(drawn(random), 0)
+		m.Seconds *= 4
+		taught.Measurements = append(taught.Measurements, m)
+	}
+	before, err := estimate.Known()
+	if err != nil {
+		t.Fatal(err)
+	}
+	priors := len(before.Time)
+	after := learning.Extend(before, "new", []learning.Series{taught})
+	if len(after.Time) != priors+1 || len(after.Devices) != len(before.Devices)+1 || len(before.Time) != priors {
+		t.Fatalf("%d priors and %d devices became %d and %d", len(before.Time), len(before.Devices), len(after.Time), len(after.Devices))
+	}
+	other := taught.Device
+	other.Name, other.Float32PerCycle = "another", 16
+	model := estimate.Fit(other, nil, after)
+	inside, errors := 0, 0.0
+	for range 100 {
+		truth := measure(drawn(random), 0)
+		truth.Seconds *= 4
+		p := model.Predict(truth.Workload, estimate.Configuration{}).Seconds
+		errors += math.Abs(math.Log(p.Value / truth.Seconds))
+		if p.Low <= 2*truth.Seconds && 2*truth.Seconds <= p.High {
+			inside++
+		}
+	}
+	if errors > 70 || inside < 90 {
+		t.Errorf("off by a factor of %.2f on what it was taught; %d of 100 of a machine half as fast are in the band", math.Exp(errors/100), inside)
+	}
+	wide := taught.Device
+	wide.Float32PerCycle = 64
+	if got, want := estimate.Fit(wide, nil, after).Predict(network(1), estimate.Configuration{}), estimate.Fit(wide, nil, before).Predict(network(1), estimate.Configuration{}); got != want {
+		t.Errorf("cores eight times as wide are estimated with what others taught: %v instead of %v", got.Seconds, want.Seconds)
+	}
+	if nothing := learning.Extend(before, "new", nil); len(nothing.Time) != len(before.Time) {
+		t.Error("nothing taught a prior")
 	}
 }
