@@ -18,7 +18,7 @@ func TestTheOnlyFamilyIsNotHidden(t *testing.T) {
 	for i := range samples {
 		samples[i].Family = fmt.Sprint(i % 2)
 	}
-	if v, err := hide(samples, utilization.Process, byFamily, 1); err != nil || v.Off > 1e-9 {
+	if v, err := hide(samples, utilization.Process, byFamily, 1); err != nil || v.columns()[0] > 1e-9 {
 		t.Errorf("trainings that are all alike are off by %+v (%v)", v, err)
 	}
 }

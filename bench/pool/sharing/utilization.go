@@ -45,7 +45,7 @@ func judge(samples []utilization.Sample, method utilization.Method, by string, r
 		if err != nil {
 			return err
 		}
-		for i, value := range []float64{v.Utilization, v.Memory, 100 * v.Under, 100 * v.Covered} {
+		for i, value := range v.columns() {
 			columns[i] = append(columns[i], value)
 		}
 	}

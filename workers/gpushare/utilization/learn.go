@@ -70,7 +70,7 @@ func Learn(samples []Sample) (*Learned, error) {
 // of all: to find it anew for each part would take many times as long.
 func (l *Learned) compare(samples []Sample, parts [][]int) (process, mean Verdict, err error) {
 	for method, into := range map[Method]*Verdict{Process: &process, Mean: &mean} {
-		*into, err = Judge(samples, parts, func(rest []Sample) (*Model, error) {
+		*into, err = judge(samples, parts, func(rest []Sample) (*Model, error) {
 			inputs, targets := rows(rest)
 			m := &Model{utilization: fit(inputs, targets[0], method), memory: fit(inputs, targets[1], method)}
 			m.utilization.residual, m.memory.residual = l.Model.utilization.residual, l.Model.memory.residual
