@@ -32,8 +32,6 @@ type Play struct {
 	Served, Met float64
 	// Saved is the share of the energy of GPUs that are all always awake.
 	Saved float64
-	// MeanAwake is how many were awake in the mean.
-	MeanAwake float64
 }
 
 // Setting is one of the knob: the quantile that it keeps GPUs awake for, and how
@@ -150,7 +148,6 @@ func (k *Knob) PlayBy(all []Judged, decide func(Judged) int, seen func(demand, s
 			if served >= demand {
 				p.Met++
 			}
-			p.MeanAwake += float64(wanted)
 			joules += 60 * (float64(wanted)*k.power.AwakeWatts + float64(k.total-wanted)*k.power.AsleepWatts)
 			minutes++
 		}
@@ -158,7 +155,6 @@ func (k *Knob) PlayBy(all []Judged, decide func(Judged) int, seen func(demand, s
 	}
 	p.Saved = 1 - joules/(minutes*60*float64(k.total)*k.power.AwakeWatts)
 	p.Met /= minutes
-	p.MeanAwake /= minutes
 	if demanded > 0 {
 		p.Served /= demanded
 	} else {

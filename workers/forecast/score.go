@@ -4,11 +4,9 @@ import "math"
 
 // Judged is a forecast beside what came.
 type Judged struct {
-	// Now is the demand at the minute of the forecast, Actual that of the Horizon
-	// minutes behind it, in GPUs.
-	Now      float64
 	Forecast Forecast
-	Actual   []float64
+	// Actual is the demand of the Horizon minutes behind it, in GPUs.
+	Actual []float64
 }
 
 // Collect forecasts the series from each of its minutes that has begin minutes
@@ -21,7 +19,7 @@ func Collect(forecaster Forecaster, series []float64, begin, step int) ([]Judged
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Judged{Now: series[now], Forecast: f, Actual: series[now+1 : now+1+Horizon]})
+		all = append(all, Judged{Forecast: f, Actual: series[now+1 : now+1+Horizon]})
 	}
 	return all, nil
 }
