@@ -16,11 +16,6 @@ func (a Amount) Plus(b Amount) Amount {
 	return Amount{a.Trials + b.Trials, a.GPUs + b.GPUs, a.Cores + b.Cores, a.MemoryBytes + b.MemoryBytes}
 }
 
-// Less takes away what some have.
-func (a Amount) Less(b Amount) Amount {
-	return Amount{a.Trials - b.Trials, a.GPUs - b.GPUs, a.Cores - b.Cores, a.MemoryBytes - b.MemoryBytes}
-}
-
 // DominantShare is the largest part that the amount is of any resource of the
 // pool: of its GPUs, its cores or its memory (Ghodsi et al., Dominant Resource
 // Fairness, NSDI 2011, section 4). Each user's is kept equal to the others', so

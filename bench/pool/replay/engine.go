@@ -326,7 +326,7 @@ func (e *engine) release(one *Running, lost bool) {
 	e.live[one.place], last.place = last, one.place
 	e.live = e.live[:len(e.live)-1]
 	e.waiting.running[one.User]--
-	e.users.by[one.User].has = e.users.by[one.User].has.Less(one.amount())
+	e.users.by[one.User].has = without(e.users.by[one.User].has, one.amount())
 	from := one.from
 	from.joules += one.joules
 	if lost {

@@ -94,6 +94,11 @@ func (j *Job) amount() pool.Amount {
 	return pool.Amount{Trials: 1, GPUs: float64(j.Needs.GPUs), Cores: j.Needs.Cores, MemoryBytes: j.Needs.MemoryBytes}
 }
 
+// without is what is left of an amount when a part of it is gone.
+func without(all, gone pool.Amount) pool.Amount {
+	return pool.Amount{Trials: all.Trials - gone.Trials, GPUs: all.GPUs - gone.GPUs, Cores: all.Cores - gone.Cores, MemoryBytes: all.MemoryBytes - gone.MemoryBytes}
+}
+
 // pass is the time that goes by.
 func (u *users) pass(seconds float64) {
 	for _, name := range u.names {
