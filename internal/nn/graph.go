@@ -100,7 +100,6 @@ func (g *Graph) Tanh(a *Node) *Node     { return g.one(gorgonia.Tanh, a) }
 func (g *Graph) Softplus(a *Node) *Node { return g.one(gorgonia.Softplus, a) }
 func (g *Graph) Exp(a *Node) *Node      { return g.one(gorgonia.Exp, a) }
 func (g *Graph) Rectify(a *Node) *Node  { return g.one(gorgonia.Rectify, a) }
-func (g *Graph) Square(a *Node) *Node   { return g.one(gorgonia.Square, a) }
 
 // Mean is that of all elements.
 func (g *Graph) Mean(a *Node) *Node {

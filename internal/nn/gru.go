@@ -32,9 +32,6 @@ func (g *GRU) Twin() *GRU {
 	}
 }
 
-// Hidden is the number of units, and the width of a state.
-func (g *GRU) Hidden() int { return g.hidden }
-
 // Parts are the weights.
 func (g *GRU) Parts() []*Tensor { return []*Tensor{g.update, g.reset, g.fresh} }
 

@@ -53,7 +53,8 @@ func (c chain) graph(t *testing.T, batch, in, out int) (g *nn.Graph, read, decod
 	states := g.GRU(c.encoder, inputs, nil)
 	last, loss := g.Dense(c.last, 1, 4), (*nn.Node)(nil)
 	for i, state := range g.GRU(c.decoder, more, states[in-1]) {
-		part := g.Square(g.Subtract(g.Apply(last, state), targets[i]))
+		off := g.Subtract(g.Apply(last, state), targets[i])
+		part := g.Scale(off, off)
 		switch {
 		case i == 0:
 			loss = part

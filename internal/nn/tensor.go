@@ -47,12 +47,6 @@ func (t *Tensor) Row(i int) []float64 { return t.Value[i*t.Columns : (i+1)*t.Col
 
 func (t *Tensor) slope(i int) []float64 { return t.Gradient[i*t.Columns : (i+1)*t.Columns] }
 
-// Cut is the rows from one to another, as a tensor that shares its memory.
-func (t *Tensor) Cut(from, to int) *Tensor {
-	from, to = from*t.Columns, to*t.Columns
-	return &Tensor{Rows: (to - from) / t.Columns, Columns: t.Columns, Value: t.Value[from:to], Gradient: t.Gradient[from:to]}
-}
-
 // Apply adds the product with x to out, which may have fewer values than there
 // are rows.
 func (t *Tensor) Apply(x, out []float64) {

@@ -40,7 +40,8 @@ func (n *Network) lesson(batch int, views []view) (*lesson, error) {
 	for range steps {
 		seen = append(seen, input(&l.decoder, inputs))
 	}
-	speedOf, busyOf := g.Dense(n.last.Cut(0, 1), 1, n.decoder.Hidden()), g.Dense(n.last.Cut(1, 2), 1, n.decoder.Hidden())
+	hidden := n.last.Columns - 1
+	speedOf, busyOf := g.Dense(row(n.last, 0), 1, hidden), g.Dense(row(n.last, 1), 1, hidden)
 	far := make([]float64, batch)
 	for i := range far {
 		far[i] = farthest
@@ -49,8 +50,8 @@ func (n *Network) lesson(batch int, views []view) (*lesson, error) {
 	for _, state := range g.GRU(n.decoder, seen, states[len(states)-1]) {
 		speed := g.Exp(g.Add(input(&l.shared, 1), g.Tanh(g.Apply(speedOf, state))))
 		busy := g.Add(g.Scale(input(&l.alone, 1), speed), g.Scale(most, g.Tanh(g.Apply(busyOf, state))))
-		offSpeed, offBusy := g.Square(g.Subtract(speed, input(&l.speed, 1))), g.Square(g.Subtract(busy, input(&l.busy, 1)))
-		part := g.Add(g.Scale(input(&l.ofSpeed, 1), offSpeed), g.Scale(input(&l.ofBusy, 1), offBusy))
+		offSpeed, offBusy := g.Subtract(speed, input(&l.speed, 1)), g.Subtract(busy, input(&l.busy, 1))
+		part := g.Add(g.Scale(input(&l.ofSpeed, 1), g.Scale(offSpeed, offSpeed)), g.Scale(input(&l.ofBusy, 1), g.Scale(offBusy, offBusy)))
 		if loss == nil {
 			loss = part
 		} else {
@@ -80,4 +81,10 @@ func (l *lesson) fill(views []view) {
 			l.ofBusy[step][i] = weightOfBusy * l.ofSpeed[step][i]
 		}
 	}
+}
+
+// row is one row of a tensor, as a tensor that shares its memory.
+func row(t *nn.Tensor, at int) *nn.Tensor {
+	from, to := at*t.Columns, (at+1)*t.Columns
+	return &nn.Tensor{Rows: 1, Columns: t.Columns, Value: t.Value[from:to], Gradient: t.Gradient[from:to]}
 }
