@@ -117,9 +117,13 @@ func (s *session) train(asked training) ([]float64, error) {
 	if asked.From < 1 || asked.To < asked.From || asked.To > s.table.maxEpochs() || asked.Fraction != 1 {
 		return nil, fmt.Errorf("cannot train epochs %d to %d on %v of the data", asked.From, asked.To, asked.Fraction)
 	}
-	params, err := s.table.definition.Space.Canonical(clamped(s.table.definition.Space, asked.Params))
+	of := s.table.definition.Space
+	params, err := of.Part(clamped(of, asked.Params))
 	if err != nil {
 		return nil, err
+	}
+	if faults := of.Check(params); len(faults) > 0 {
+		return nil, fmt.Errorf("the parameters do not fit the search space: %+v", faults)
 	}
 	row := s.table.nearest(params)
 	losses := []float64{}

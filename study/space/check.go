@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -37,12 +36,7 @@ func holdAll(conditions []Condition, c Configuration, active map[string]bool) bo
 }
 
 func (c Condition) allows(v Value) bool {
-	for _, allowed := range c.In {
-		if same(allowed, v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.In, func(allowed Value) bool { return same(allowed, v) })
 }
 
 // Check returns everything that is wrong with the configuration: it must hold
@@ -63,17 +57,6 @@ func (s Space) Check(c Configuration) []problem.Field {
 		}
 	}
 	return faults
-}
-
-// Canonical returns the configuration with every value in its parameter's own
-// type: what JSON and people write as 1 becomes 1.0 for a float, and 64.0
-// becomes 64 for an int. The error is [problem.Invalid] and names every fault.
-func (s Space) Canonical(c Configuration) (Configuration, error) {
-	canonical, faults := s.read(c)
-	if len(faults) > 0 {
-		return nil, problem.WithFields("the parameters do not fit the search space", faults)
-	}
-	return canonical, nil
 }
 
 // read returns the values that fit in canonical form, and what does not fit.
@@ -134,7 +117,7 @@ func (s Space) unknown(c Configuration) []string {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 

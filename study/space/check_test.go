@@ -14,12 +14,12 @@ func sgd() space.Configuration {
 	}
 }
 
-func TestCheckAndCanonical(t *testing.T) {
+func TestCheckAndPart(t *testing.T) {
 	cases := []struct {
-		name      string
-		change    func(space.Configuration)
-		check     string // paths of Check's faults
-		canonical bool   // whether Canonical repairs it
+		name     string
+		change   func(space.Configuration)
+		check    string // paths of Check's faults
+		repaired bool   // whether Part of it fits
 	}{
 		{"good", func(space.Configuration) {}, "", true},
 		{"an int for a float", func(c space.Configuration) { c["momentum"] = space.Int(0) }, "params.momentum", true},
@@ -33,7 +33,7 @@ func TestCheckAndCanonical(t *testing.T) {
 		{"an unlisted choice", func(c space.Configuration) { c["optimizer"] = space.String("lamb") }, "params.optimizer params.momentum", false},
 		{"missing", func(c space.Configuration) { delete(c, "lr") }, "params.lr", false},
 		{"unknown", func(c space.Configuration) { c["l_r"] = space.Float(1) }, "params.l_r", false},
-		{"present though its condition fails", func(c space.Configuration) { c["optimizer"], c["batch"] = space.String("adam"), space.Int(32) }, "params.momentum", false},
+		{"present though its condition fails", func(c space.Configuration) { c["optimizer"], c["batch"] = space.String("adam"), space.Int(32) }, "params.momentum", true},
 		{"forbidden", func(c space.Configuration) { c["optimizer"] = space.String("adam"); delete(c, "momentum") }, "params", false},
 		{"two faults", func(c space.Configuration) { delete(c, "lr"); c["layers"] = space.Int(9) }, "params.lr params.layers", false},
 	}
@@ -44,12 +44,9 @@ func TestCheckAndCanonical(t *testing.T) {
 			if got := paths(s.Check(configuration)); got != c.check {
 				t.Errorf("Check found faults at %q, want %q", got, c.check)
 			}
-			canonical, err := s.Canonical(configuration)
-			if (err == nil) != c.canonical {
-				t.Fatalf("Canonical: %v", err)
-			}
-			if err == nil && len(s.Check(canonical)) > 0 {
-				t.Errorf("the canonical %v fails Check: %v", canonical, s.Check(canonical))
+			part, err := s.Part(configuration)
+			if repaired := err == nil && len(s.Check(part)) == 0; repaired != c.repaired {
+				t.Errorf("its part is %v, %v: %v", part, err, s.Check(part))
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package space
 
 import (
-	"iter"
 	"math"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -73,15 +72,4 @@ func (g Grid) At(index int) (Configuration, bool) {
 		return nil, false
 	}
 	return g.cube.Decode(point), true
-}
-
-// All yields the grid's configurations in the order of their index, each once.
-func (g Grid) All() iter.Seq[Configuration] {
-	return func(yield func(Configuration) bool) {
-		for i := range g.len {
-			if configuration, ok := g.At(i); ok && !yield(configuration) {
-				return
-			}
-		}
-	}
 }
