@@ -5,17 +5,11 @@ import "time"
 // MaxLinks is how many links to one study there may be at a time.
 const MaxLinks = 100
 
-// For how long a link opens its study, in seconds.
-const (
-	MinLinkSeconds = 60
-	MaxLinkSeconds = 366 * 24 * 60 * 60
-)
-
 // LinkRequest asks for a link that opens one study's pages, to look at, for
 // whoever has it.
 type LinkRequest struct {
 	Name string `json:"name" minLength:"1" maxLength:"128" doc:"for whom it is; the list of links and the audit log show it"`
-	// TTLSeconds is how long it opens the study, from MinLinkSeconds to MaxLinkSeconds.
+	// TTLSeconds is how long it opens the study, from a minute to 366 days.
 	TTLSeconds float64 `json:"ttl_seconds" minimum:"60" maximum:"31622400" doc:"how long it opens the study"`
 }
 
