@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,11 +101,9 @@ func (s *Sandbox) hidden() []string {
 	if s.home == "" {
 		return hidden
 	}
-	found, _ := filepath.Glob(filepath.Join(escaped(s.home), ".*")) // the pattern is well formed
-	for _, path := range found {
-		if name := filepath.Base(path); name != "." && name != ".." {
-			hidden = append(hidden, path)
-		}
+	found, _ := fs.Glob(os.DirFS(s.home), ".*") // the pattern is well formed
+	for _, name := range found {
+		hidden = append(hidden, filepath.Join(s.home, name))
 	}
 	return hidden
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,13 +160,10 @@ func (l *Letter) take(line outboxLine) {
 
 // lettersIn are what a dead agent has left to tell in its folder.
 func lettersIn(folder string) []Letter {
-	files, err := filepath.Glob(filepath.Join(escaped(folder), "outbox", "*"+outboxSuffix))
-	if err != nil {
-		return nil
-	}
+	files, _ := fs.Glob(os.DirFS(folder), "outbox/*"+outboxSuffix) // the pattern is well formed
 	var letters []Letter
 	for _, file := range files {
-		if l, err := readLetter(file); err == nil {
+		if l, err := readLetter(filepath.Join(folder, file)); err == nil {
 			letters = append(letters, l)
 		}
 	}

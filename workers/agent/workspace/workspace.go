@@ -6,6 +6,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -243,12 +244,10 @@ const dying = time.Second
 // with them; what these had started may still run. It returns what they had not
 // told the server, their ids, and the folders of those that live.
 func removeAbandoned(scratch string, restore func(journal string) error, logger *slog.Logger) (left []Letter, dead, living []string) {
-	folders, err := filepath.Glob(filepath.Join(escaped(scratch), "w*"))
-	if err != nil {
-		return nil, nil, nil
-	}
+	folders, _ := fs.Glob(os.DirFS(scratch), "w*") // the pattern is well formed
 	patient := time.Now().Add(dying)
-	for _, folder := range folders {
+	for _, name := range folders {
+		folder := filepath.Join(scratch, name)
 		lock, err := takeLock(filepath.Join(folder, "lock"))
 		for errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(patient) {
 			time.Sleep(dying / 20)
@@ -304,8 +303,4 @@ func recorded(folder, record string) string {
 		return path
 	}
 	return ""
-}
-
-func escaped(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
