@@ -2,6 +2,7 @@ package batching
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -119,12 +120,7 @@ func (c Curve) HasJoules() bool { return c.energies }
 
 // Varies tells whether inference times vary.
 func (c Curve) Varies() bool {
-	for _, point := range c.by {
-		if point.Deviation > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.by, func(p Point) bool { return p.Deviation > 0 })
 }
 
 // Cheapest is the smallest batch size with the lowest seconds a sample.

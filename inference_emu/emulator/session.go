@@ -214,10 +214,6 @@ func runtimeError(doing string, err error) error {
 // a system error where a thread has no memory for its stack) or of
 // Go's runtime says so.
 func outOfMemory(text string) bool {
-	for _, said := range []string{"bad_alloc", "Failed to allocate memory", "out of memory", "cannot allocate memory", "Cannot allocate memory", "pthread_create failed", "std::system_error"} {
-		if strings.Contains(text, said) {
-			return true
-		}
-	}
-	return false
+	said := []string{"bad_alloc", "Failed to allocate memory", "out of memory", "cannot allocate memory", "Cannot allocate memory", "pthread_create failed", "std::system_error"}
+	return slices.ContainsFunc(said, func(one string) bool { return strings.Contains(text, one) })
 }

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // Operand is an input of an operator: computed by another one or stored with
 // the model.
 type Operand struct {
@@ -48,12 +50,7 @@ func NewOperator(kind string, class Class, operands []Operand, outputs ...Tensor
 
 // grows says whether any operand grows with the batch.
 func grows(operands []Operand) bool {
-	for _, operand := range operands {
-		if operand.Batched && !operand.Stored {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(operands, func(o Operand) bool { return o.Batched && !o.Stored })
 }
 
 // result is an output computed from operands, of the first one's type.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -166,12 +167,7 @@ func parseDiskStats(text string, into Observation) error {
 }
 
 func stacked(disk string) bool {
-	for _, prefix := range [...]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"} {
-		if strings.HasPrefix(disk, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"}, func(prefix string) bool { return strings.HasPrefix(disk, prefix) })
 }
 
 // partition reports whether the name is a disk's, which the kernel lists

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -218,10 +219,7 @@ func (t *Tree) look(thorough bool) map[int]usage {
 
 // candidates are where to look for members.
 func (t *Tree) candidates(thorough bool) []int {
-	list := []int{t.leader}
-	for pid := range maps.Keys(t.members) {
-		list = append(list, pid)
-	}
+	list := slices.AppendSeq([]int{t.leader}, maps.Keys(t.members))
 	if t.cgroup != "" {
 		return append(list, cgroupProcesses(t.cgroup)...)
 	}

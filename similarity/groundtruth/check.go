@@ -3,6 +3,7 @@ package groundtruth
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -234,11 +235,7 @@ func Wanted(sent, here []similarity.Record) []similarity.Record {
 		versions[record.ID] = record
 	}
 	// The same order as the stores': the newest of each type stay.
-	all := make([]similarity.Record, 0, len(versions))
-	for _, record := range versions {
-		all = append(all, record)
-	}
-	slices.SortFunc(all, func(a, b similarity.Record) int { return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID)) })
+	all := slices.SortedFunc(maps.Values(versions), func(a, b similarity.Record) int { return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID)) })
 	ranks, kept := make(map[string]int), make(map[string]bool)
 	for _, record := range all {
 		kept[record.ID] = ranks[record.Machine] < MaxRecords

@@ -189,12 +189,7 @@ func (r *State) mayStart() bool {
 	if len(r.Queue) > 0 || most == 0 || len(r.Trials) < most || r.Study.Definition.Search.Repeats != nil {
 		return true
 	}
-	for _, t := range r.Trials {
-		if t.State == trial.Paused {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Trials, func(t trial.Trial) bool { return t.State == trial.Paused })
 }
 
 // NoteAsker notes that the worker asks for trials of this very study.

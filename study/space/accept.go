@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -18,12 +19,7 @@ func same(a, b Value) bool {
 
 // index returns the place of the value among the parameter's values, or -1.
 func (p Parameter) index(v Value) int {
-	for i, choice := range p.Values {
-		if same(choice, v) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(p.Values, func(choice Value) bool { return same(choice, v) })
 }
 
 // Fixed is the only value that a parameter without conditions can have, if it has but one.

@@ -1,6 +1,9 @@
 package space
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // DimensionKind says how coordinates of a dimension relate to each other.
 type DimensionKind uint8
@@ -129,12 +132,7 @@ func (c *Cube) Mask(point []float64) {
 
 // Forbids reports whether the masked point decodes to a forbidden combination.
 func (c *Cube) Forbids(point []float64) bool {
-	for _, combination := range c.forbidden {
-		if c.holds(combination, point) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.forbidden, func(one []link) bool { return c.holds(one, point) })
 }
 
 func (c *Cube) holds(links []link, point []float64) bool {

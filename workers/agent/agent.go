@@ -17,6 +17,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -324,9 +326,5 @@ func (a *Agent) remove(r *run) {
 func (a *Agent) running() []*run {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	list := make([]*run, 0, len(a.runs))
-	for _, r := range a.runs {
-		list = append(list, r)
-	}
-	return list
+	return slices.Collect(maps.Values(a.runs))
 }

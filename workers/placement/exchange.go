@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -236,13 +237,8 @@ func (p Prediction) and(other Prediction) Prediction {
 
 // keysOf are the keys in an order that repeats.
 func keysOf(by map[alike][]bidder) []alike {
-	keys := make([]alike, 0, len(by))
-	for key := range by {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b alike) int {
+	return slices.SortedFunc(maps.Keys(by), func(a, b alike) int {
 		return cmp.Or(cmp.Compare(a.needs.GPUs, b.needs.GPUs), cmp.Compare(a.needs.Cores, b.needs.Cores), cmp.Compare(a.needs.MemoryBytes, b.needs.MemoryBytes),
 			cmp.Compare(a.owner, b.owner), cmp.Compare(a.energy, b.energy))
 	})
-	return keys
 }

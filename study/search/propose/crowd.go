@@ -2,6 +2,7 @@ package propose
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/study/search/ladder"
 	"github.com/tandem-tune/tandem/study/space"
@@ -39,12 +40,7 @@ func crowded(h *ladder.History, pending []int, point []float64) bool {
 	}
 	share := 0.25 / float64(len(pending)+1)
 	distance := min(crowdDistance, math.Pow(share, 1/float64(numbers))/2)
-	for _, number := range pending {
-		if near(h.Cube.Dimensions(), h.Points[number], point, distance) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pending, func(number int) bool { return near(h.Cube.Dimensions(), h.Points[number], point, distance) })
 }
 
 func near(dimensions []space.Dimension, a, b []float64, distance float64) bool {

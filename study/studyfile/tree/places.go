@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -34,12 +35,9 @@ func (p *Places) Spoil(domain string) { p.spoilt = append(p.spoilt, domain) }
 
 // IsSpoilt reports whether the path belongs to a part that was not read whole.
 func (p *Places) IsSpoilt(domain string) bool {
-	for _, spoilt := range p.spoilt {
-		if domain == spoilt || strings.HasPrefix(domain, spoilt+".") || strings.HasPrefix(domain, spoilt+"[") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.spoilt, func(spoilt string) bool {
+		return domain == spoilt || strings.HasPrefix(domain, spoilt+".") || strings.HasPrefix(domain, spoilt+"[")
+	})
 }
 
 // locate turns a fault with a domain's path into one with the file's: what is

@@ -1,8 +1,10 @@
 package cgroup
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,11 +27,7 @@ func Members(leader int, mark string) []int {
 			}
 		}
 	}
-	var list []int
-	for pid := range found {
-		list = append(list, pid)
-	}
-	return list
+	return slices.Collect(maps.Keys(found))
 }
 
 // Processes are the processes of a control group and of those inside of it.
