@@ -42,3 +42,16 @@ func TestSlotsFlag(t *testing.T) {
 		}
 	}
 }
+
+// A worker runs the probing tasks unless it is told not to.
+func TestAWorkerProbesItsMachineOnce(t *testing.T) {
+	for want, given := range map[string][]string{"once": nil, "never": {"--probe", "never"}, "always": {"--probe=always"}} {
+		command := Command()
+		if err := command.ParseFlags(given); err != nil {
+			t.Fatal(err)
+		}
+		if got := command.Flags().Lookup("probe").Value.String(); got != want {
+			t.Errorf("%v: %q, want %q", given, got, want)
+		}
+	}
+}

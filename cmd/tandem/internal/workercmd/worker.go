@@ -93,7 +93,7 @@ TANDEM_LEAVE_REASON names, Slurm or Kubernetes says why in the history of its tr
 // Command is "tandem worker".
 func Command() *cobra.Command {
 	var server term.Connection
-	var options Options
+	options := Options{probe: probe.Once}
 	var log term.Logging
 	command := &cobra.Command{
 		Use:   "worker",
