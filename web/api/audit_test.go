@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/api"
 	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
@@ -84,6 +85,11 @@ func TestWhatMattersIsLogged(t *testing.T) {
 	if err := stream.Close(); err != nil {
 		t.Fatal(err)
 	}
+	for _, change := range [][2]string{{"pause"}, {"resume"}, {"annotate", `{"note":"kept"}`}} {
+		if got := s.do(ask{method: "POST", path: "/api/v1/studies/small/" + change[0], body: change[1], token: s.secrets["alice"]}); got.status != 200 {
+			t.Fatalf("%s: %d %s", change[0], got.status, got.body)
+		}
+	}
 	if _, err := alice.StopStudy(ctx, "small"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +114,9 @@ func TestWhatMattersIsLogged(t *testing.T) {
 		"user:alice asked create-study /api/v1/studies",
 		"user:alice done create-study study " + view.ID + ", alice:small",
 		"user:alice asked export-study /api/v1/studies/small/export",
+		"user:alice asked pause-study /api/v1/studies/small/pause",
+		"user:alice asked resume-study /api/v1/studies/small/resume",
+		"user:alice asked annotate-study /api/v1/studies/small/annotate",
 		"user:alice asked stop-study /api/v1/studies/small/stop",
 		"user:alice asked extend-study /api/v1/studies/small/extend",
 		"user:alice asked set-study /api/v1/studies/small/set",
@@ -121,7 +130,7 @@ func TestWhatMattersIsLogged(t *testing.T) {
 	}
 }
 
-func TestDownloadsOfCheckpointsAreLogged(t *testing.T) {
+func TestDownloadsAreLogged(t *testing.T) {
 	t.Parallel()
 	s, folder := auditedStage(t)
 	p := s.alices()
@@ -134,12 +143,22 @@ func TestDownloadsOfCheckpointsAreLogged(t *testing.T) {
 			t.Fatal("the download was cut off")
 		}
 	}
+	if err := s.logs(s.as("rack"), p.lease, trial.Model, "weights"); err != nil {
+		t.Fatal(err)
+	}
+	logs := fmt.Sprintf("/api/v1/studies/alice:small/trials/%d/artifacts/", p.lease.Number)
+	for _, name := range []string{"a.png", trial.Model} { // the first is a picture, which pages show
+		if got := s.do(ask{method: "GET", path: logs + name, token: s.secrets["alice"]}); got.status != 200 {
+			t.Fatalf("%s: %d %s", name, got.status, got.body)
+		}
+	}
 	path := "/api/v1/artifacts/" + p.artifact
 	want := []string{
 		"user:alice asked get-artifact " + path, // a worker's is nothing out of the ordinary
 		"user:bob asked get-artifact " + path,
 		"user:bob refused get-artifact " + path + ", belongs to somebody else",
 		"user:bob failed get-artifact " + path + ", status 404",
+		"user:alice asked get-trial-artifact " + logs + trial.Model,
 	}
 	got := slices.DeleteFunc(logged(t, folder), func(line string) bool { return strings.Contains(line, "create-study") })
 	if !slices.Equal(got, want) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/access"
+	"github.com/tandem-tune/tandem/trial"
 	"github.com/tandem-tune/tandem/web/answer"
 	"github.com/tandem-tune/tandem/web/auth"
 	"github.com/tandem-tune/tandem/web/guard"
@@ -152,8 +153,8 @@ const (
 // audited names the routes whose requests are in the audit log. Refused requests of
 // every route are there, too.
 var audited = map[string]bool{
-	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "stop-study": true, "extend-study": true, "set-study": true, "enqueue": true,
-	"export-study": true, "get-artifact": true, "import-ground-truth": true, "forget-ground-truth": true,
+	"create-token": true, "delete-token": true, "create-hook": true, "delete-hook": true, "create-link": true, "delete-link": true, "create-study": true, "delete-study": true, "pause-study": true, "resume-study": true, "stop-study": true, "extend-study": true, "set-study": true, "enqueue": true, "annotate-study": true, "annotate-trial": true,
+	"export-study": true, "get-artifact": true, "get-trial-artifact": true, "import-ground-truth": true, "forget-ground-truth": true,
 	"set-quota": true, "remove-quota": true, "make-reservation": true, "remove-reservation": true, "set-backend": true, "remove-backend": true, "drain-worker": true, "undrain-worker": true, "worker-gone": true,
 	"set-group": true, "remove-user": true, "remove-group": true, "share-study": true, "transfer-study": true,
 	"create-enrolments": true, "publish-dataset": true, "delete-dataset": true, "exchange-enrolment": true, "try-launcher-again": true,
@@ -190,9 +191,11 @@ func (r route) guarded() guard.Route {
 }
 
 // routine reports whether a request needs no entry in the audit log: one for the
-// checkpoint of a trial that a worker holds, which the study's events name.
-func (r route) routine(_ *http.Request, token auth.Token) bool {
-	return strings.HasPrefix(r.path, blobPath) && token.Scope == auth.Worker
+// checkpoint of a trial that a worker holds, which the study's events name, or for a file
+// that pages show.
+func (r route) routine(request *http.Request, token auth.Token) bool {
+	shown := r.id == "get-trial-artifact" && (trial.Artifact{Name: request.URL.Path}).ContentType() != "application/octet-stream"
+	return shown || strings.HasPrefix(r.path, blobPath) && token.Scope == auth.Worker
 }
 
 // registration makes huma serve an operation.
