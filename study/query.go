@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tandem-tune/tandem/inference_emu/inference"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -97,6 +98,7 @@ func (s *queries) TrialDetail(ctx context.Context, ref string, number int) (prot
 	if err != nil {
 		return protocol.TrialDetail{}, err
 	}
+	ranked.Logged = downloads(ctx, ranked.Trial)
 	detail, t := protocol.TrialDetail{Trial: ranked, GPUExpected: expected}, ranked.Trial
 	if detail.Reports, err = s.store.Reports(ctx, t.ID); err != nil {
 		return protocol.TrialDetail{}, err
@@ -130,13 +132,22 @@ func (s *queries) LoggedArtifact(ctx context.Context, ref string, number int, na
 		if err != nil {
 			return trial.Artifact{}, err
 		}
-		for _, one := range t.Logged {
+		for _, one := range downloads(ctx, t) {
 			if one.Name == name {
 				return one, nil
 			}
 		}
 		return trial.Artifact{}, problem.New(problem.NotFound, "trial %d of study %s has no artifact %s", number, r.Study.Definition.Name, name)
 	})
+}
+
+// downloads are the files that the trial's script logged. Who reads pages by a link
+// downloads no weights.
+func downloads(ctx context.Context, t trial.Trial) []trial.Artifact {
+	if access.CallerOf(ctx).Sight != access.Shared {
+		return t.Logged
+	}
+	return slices.DeleteFunc(slices.Clone(t.Logged), func(one trial.Artifact) bool { return trial.IsModel(one.Name) })
 }
 
 // Reach returns not_found or forbidden unless the caller may do what it asks for with the

@@ -3,8 +3,10 @@ package api_test
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -74,6 +76,37 @@ func TestArtifactsOfATrial(t *testing.T) {
 	}
 	if got := s.do(ask{method: "GET", path: path + "/artifacts/none.png", token: s.secrets[auth.Viewer]}); got.status != 404 {
 		t.Errorf("one that was not logged: %d", got.status)
+	}
+}
+
+// Who came by a link sees what a trial drew, and no trained model: it has weights.
+func TestALinkOpensNoTrainedModel(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	view := s.create()
+	worker := s.worker()
+	lease := s.lease(worker)
+	names := []string{"confusion.png", "model-int8.onnx", "model.onnx"}
+	for _, name := range names {
+		if err := s.logs(worker, lease, name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.shared(view.ID, time.Hour)
+	path := fmt.Sprintf("/api/v1/studies/%s/trials/%d", view.ID, lease.Number)
+	for who, sees := range map[auth.Scope][]string{auth.Viewer: names, auth.Link: names[:1]} {
+		var shown, had []string
+		for _, one := range arrived[protocol.TrialDetail](t, s.do(ask{method: "GET", path: path, token: s.secrets[who]})).Trial.Logged {
+			shown = append(shown, one.Name)
+		}
+		for _, name := range names {
+			if s.do(ask{method: "GET", path: path + "/artifacts/" + name, token: s.secrets[who]}).status == 200 {
+				had = append(had, name)
+			}
+		}
+		if !slices.Equal(shown, sees) || !slices.Equal(had, sees) {
+			t.Errorf("%s is shown %q and has %q, want %q", who, shown, had, sees)
+		}
 	}
 }
 
