@@ -110,7 +110,19 @@ func TestUsersShareAServer(t *testing.T) {
 // who has it now, with all that was acknowledged. Under another name of hers it goes on.
 func TestAWorkerOfWhoHadTheStudyLosesIt(t *testing.T) {
 	t.Parallel()
-	s := newStudy(t, "given", nineEpochs, "0.7", 1)
+	s := newStudy(t, "given", nineEpochs, "0.3", 1)
+	held := filepath.Join(ledgers(t), "held") // the script trains on once it is gone
+	s.rewrite("environment: {", "environment: {HELD: "+held+", ")
+	hold := func() {
+		if err := os.WriteFile(held, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	letGo := func() {
+		if err := os.Remove(held); err != nil {
+			t.Fatal(err)
+		}
+	}
 	at := newSite(t)
 	worker := func(user string) (as []string) {
 		as = at.as(at.must("token", "create", "--scope", "user", "--name", user))
@@ -128,8 +140,11 @@ func TestAWorkerOfWhoHadTheStudyLosesIt(t *testing.T) {
 		until(t, "epochs that are acknowledged", func() bool { return len(s.entries("acknowledged")) >= count })
 	}
 	acknowledged(1)
+	hold()
 	at.must("study", "transfer", "alice:given", "--to", "alice", "--name", "mine")
+	letGo()
 	acknowledged(len(s.entries("acknowledged")) + 2)
+	hold()
 	script := s.entries("trained")[0].pid
 	for _, one := range s.entries("trained") {
 		if one.pid != script {
@@ -140,6 +155,7 @@ func TestAWorkerOfWhoHadTheStudyLosesIt(t *testing.T) {
 	until(t, "bob's worker", func() bool { return len(at.registered()) == 2 })
 	at.must("study", "transfer", "alice:mine", "--to", "bob")
 	gone(t, script)
+	letGo()
 	found := cli(t, bob, "study", "watch", "mine", "--json")
 	if status := read[result](t, found.stdout).Study.Status; status != protocol.StudyCompleted {
 		t.Errorf("the study is %s", status)
