@@ -79,7 +79,7 @@ func Reschedule(running []Running, pending []Task, machines []Machine, predictor
 			continue
 		}
 		stays := here.times(task.Remaining)
-		at, _, goes := s.best(task.Task, predictor, func(_ int, p Prediction) Prediction {
+		at, goes := s.best(task.Task, predictor, func(_ int, p Prediction) Prediction {
 			return p.times(task.Remaining).plus(task.Move)
 		})
 		if at < 0 || at == host || machines[at].Type == machines[host].Type || !goes.usable() {

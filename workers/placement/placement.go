@@ -122,33 +122,23 @@ func scores(list []float64, predictions []Prediction, energy float64) []float64 
 	return list
 }
 
-// Assignment is a task's place. Machine is empty where no machine had room.
-type Assignment struct {
-	Task, Machine string
-	// Score is what the machine had, Predicted what the task should take there;
-	// both are zero where nothing was known.
-	Score     float64
-	Predicted Prediction
-}
-
 // Place gives each pending task, in their order, the machine with the highest
 // score of those with room. A task that fits nowhere holds up nobody. Where
 // nothing is known of any machine with room, it gets the one that it fills most.
 // Of machines with the same score the one that is left with the fewest free
-// cores is taken, unless the task is to be spread.
-func Place(pending []Task, machines []Machine, predictor Predictor) []Assignment {
+// cores is taken, unless the task is to be spread. It returns the name of each task's
+// machine, empty where none had room.
+func Place(pending []Task, machines []Machine, predictor Predictor) []string {
 	s := newSite(machines)
-	assignments := make([]Assignment, 0, len(pending))
-	for _, task := range pending {
-		assignment := Assignment{Task: task.Name}
-		if at, score, predicted := s.best(task, predictor, nil); at >= 0 {
-			assignment.Machine, assignment.Score, assignment.Predicted = machines[at].Name, score, predicted
+	placed := make([]string, len(pending))
+	for i, task := range pending {
+		if at, _ := s.best(task, predictor, nil); at >= 0 {
+			placed[i] = machines[at].Name
 			s.take(at, task.Needs)
 			task.placed(at)
 		}
-		assignments = append(assignments, assignment)
 	}
-	return assignments
+	return placed
 }
 
 // site is what is free of the machines, which are grouped by type: the score is
@@ -246,7 +236,7 @@ func (s *site) take(at int, need Resources) {
 // best is the machine with the highest score that has room, and what it has of
 // it. What is predicted of a type goes through adjust first, where there is one:
 // it is given a machine of the type with room.
-func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Prediction) Prediction) (at int, score float64, predicted Prediction) {
+func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Prediction) Prediction) (at int, predicted Prediction) {
 	rooms, predictions := s.rooms[:0], s.predictions[:0]
 	for _, one := range s.kinds {
 		room := s.room(one, task)
@@ -263,6 +253,7 @@ func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Predic
 	}
 	s.rooms, s.predictions, s.scores = rooms, predictions, scores(s.scores[:0], predictions, task.Energy)
 	at = -1
+	score := 0.0
 	for i, value := range s.scores {
 		better := at < 0 || value > score
 		if at >= 0 && value == score {
@@ -275,5 +266,5 @@ func (s *site) best(task Task, predictor Predictor, adjust func(at int, p Predic
 			at, score, predicted = rooms[i], value, predictions[i]
 		}
 	}
-	return at, score, predicted
+	return at, predicted
 }

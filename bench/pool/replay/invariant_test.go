@@ -196,7 +196,7 @@ func (c compared) Choose(state *replay.State, job *replay.Waiting) (replay.Spot,
 	}
 	task := job.Task()
 	task.Energy = c.energy
-	want := placement.Place([]placement.Task{task}, machines, c.predictor)[0].Machine
+	want := placement.Place([]placement.Task{task}, machines, c.predictor)[0]
 	got := ""
 	if found {
 		got = state.Name(spot.Machine)

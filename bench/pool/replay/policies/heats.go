@@ -65,7 +65,7 @@ func (h heats) Choose(state *replay.State, job *replay.Waiting) (replay.Spot, bo
 		machines[i] = placement.Machine{Name: state.Name(room.Machines[0]), Type: room.Type.Name, Free: room.Free}
 	}
 	placed := placement.Place([]placement.Task{h.task(job.Job)}, machines, h.predictor)[0]
-	at, found := state.Place(placed.Machine)
+	at, found := state.Place(placed)
 	return replay.Spot{Machine: at}, found
 }
 
