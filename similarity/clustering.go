@@ -22,11 +22,9 @@ type Clustering struct {
 	// Centroids are the means of the clusters, in the order of their first
 	// coordinates, so that the numbers do not depend on the points' order.
 	Centroids [][]float64
-	// Inertia is the sum of the squared distances of points to their centroids.
-	Inertia float64
 }
 
-// clustering makes means, order and inertia of labels, which may have gaps.
+// clustering makes means and their order of labels, which may have gaps.
 func clustering(points [][]float64, labels []int) Clustering {
 	sums, sizes := map[int][]float64{}, map[int]int{}
 	for _, at := range ordered(points) { // sums round the same way in any order
@@ -59,9 +57,8 @@ func clustering(points [][]float64, labels []int) Clustering {
 		numbers[one.label] = number
 		c.Centroids = append(c.Centroids, one.mean)
 	}
-	for _, at := range ordered(points) {
-		c.Labels[at] = numbers[labels[at]]
-		c.Inertia += squaredDistance(points[at], c.Centroids[c.Labels[at]])
+	for at, label := range labels {
+		c.Labels[at] = numbers[label]
 	}
 	return c
 }

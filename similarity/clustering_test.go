@@ -30,7 +30,7 @@ func points() *rapid.Generator[[][]float64] {
 	})
 }
 
-// TestClusteringsAreWhatTheySay: labels, means, inertia and their order.
+// TestClusteringsAreWhatTheySay: labels, means and their order.
 func TestClusteringsAreWhatTheySay(t *testing.T) {
 	for name, by := range clusterers() {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
@@ -39,7 +39,6 @@ func TestClusteringsAreWhatTheySay(t *testing.T) {
 			if len(found.Labels) != len(list) {
 				t.Fatalf("%d labels of %d points", len(found.Labels), len(list))
 			}
-			inertia := 0.0
 			for cluster, centroid := range found.Centroids {
 				mean := make([]float64, len(centroid))
 				size := 0.0
@@ -59,14 +58,6 @@ func TestClusteringsAreWhatTheySay(t *testing.T) {
 						t.Fatalf("centroid %v is not the mean of its points", centroid)
 					}
 				}
-			}
-			for i, label := range found.Labels {
-				for j, x := range list[i] {
-					inertia += math.Pow(x-found.Centroids[label][j], 2)
-				}
-			}
-			if !(math.Abs(inertia-found.Inertia) <= 1e-6*(1+inertia)) {
-				t.Fatalf("inertia %v, want %v", found.Inertia, inertia)
 			}
 			if !slices.IsSortedFunc(found.Centroids, slices.Compare[[]float64]) {
 				t.Fatalf("centroids are not in order: %v", found.Centroids)
@@ -94,7 +85,7 @@ func TestClusteringsDoNotDependOnTheOrderOfThePoints(t *testing.T) {
 					t.Fatalf("point %v: cluster %d, and shuffled %d", list[at], a.Labels[at], b.Labels[i])
 				}
 			}
-			if a.Inertia != b.Inertia || !slices.EqualFunc(a.Centroids, b.Centroids, slices.Equal[[]float64]) {
+			if !slices.EqualFunc(a.Centroids, b.Centroids, slices.Equal[[]float64]) {
 				t.Fatalf("%v, and shuffled %v", a, b)
 			}
 		}))
@@ -169,8 +160,8 @@ func TestKMeansHasTheLeastInertia(t *testing.T) {
 		for mask := range 1 << (len(list) - 1) {
 			least = min(least, inertiaOf(list, mask))
 		}
-		if found.Inertia > least*1.0000001 {
-			t.Errorf("set %d: inertia %v of %v, least %v", set, found.Inertia, found.Labels, least)
+		if own := inertia(list, found); own > least*1.0000001 {
+			t.Errorf("set %d: inertia %v of %v, least %v", set, own, found.Labels, least)
 		}
 	}
 }
@@ -199,6 +190,14 @@ func squared(a, b []float64) float64 {
 	return sum
 }
 
+// inertia is the sum of the squared distances of points to their centroids.
+func inertia(list [][]float64, found similarity.Clustering) (sum float64) {
+	for i, label := range found.Labels {
+		sum += squared(list[i], found.Centroids[label])
+	}
+	return sum
+}
+
 func inertiaOf(list [][]float64, mask int) float64 {
 	total := 0.0
 	for side := range 2 {
@@ -209,7 +208,7 @@ func inertiaOf(list [][]float64, mask int) float64 {
 			}
 		}
 		if len(part) > 0 {
-			total += similarity.KMeans{K: 1}.Cluster(part).Inertia
+			total += inertia(part, similarity.KMeans{K: 1}.Cluster(part))
 		}
 	}
 	return total
