@@ -76,8 +76,8 @@ func (c *crowd) decide() (ordered, roomed, placed time.Duration, assigned int) {
 	for i, one := range studies {
 		pending[i] = c.tasks[one.Study]
 	}
-	for _, one := range placement.Place(pending, machines, c.models) {
-		if one.Machine != "" {
+	for _, machine := range placement.Place(pending, machines, c.models) {
+		if machine != "" {
 			assigned++
 		}
 	}
