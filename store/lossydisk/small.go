@@ -1,6 +1,8 @@
 package lossydisk
 
 import (
+	"errors"
+	"os"
 	"syscall"
 	"testing"
 )
@@ -19,4 +21,19 @@ func Small(t *testing.T) string {
 		}
 	})
 	return folder
+}
+
+// Free removes what took the room of a small disk, which is free when it returns: a
+// process that is being forked may still hold a removed file open, and its room with it.
+func Free(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		err := os.Truncate(path, 0)
+		if errors.Is(err, syscall.EISDIR) {
+			err = nil
+		}
+		if err = errors.Join(err, os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -81,9 +81,7 @@ func TestAStartOnAFullDiskIsNoVerdict(t *testing.T) {
 					}
 					refused++
 				}
-				if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
-					t.Fatal(err)
-				}
+				lossydisk.Free(t, filepath.Join(disk, "ballast"))
 				store, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 				if err != nil {
 					t.Fatalf("after %d bytes of room, with all of it: %v", left, err)

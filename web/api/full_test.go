@@ -111,9 +111,7 @@ func TestFullDiskIsToldAndPasses(t *testing.T) {
 		t.Errorf("of the upload, %v was left: %v", left, err)
 	}
 
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	lossydisk.Free(t, ballast)
 	for what, got := range map[string]answer{"the report": send(), "the upload": upload()} {
 		if got.status/100 != 2 {
 			t.Errorf("%s, once there is room: %d: %s", what, got.status, got.body)

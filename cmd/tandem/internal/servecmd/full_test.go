@@ -88,9 +88,7 @@ func TestAServerOnAFullDiskIsNotReady(t *testing.T) {
 		t.Fatal("the disk was never full")
 	}
 	ready("when a write was refused", http.StatusServiceUnavailable)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	lossydisk.Free(t, ballast)
 	ready("with room again", http.StatusOK)
 	if status, text := ask("POST", "/api/v1/studies/full/stop", ""); status != http.StatusOK {
 		t.Error(fmt.Sprint(status, text))
