@@ -154,6 +154,33 @@ func TestMigrationsRefuseAnotherSchema(t *testing.T) {
 	}
 }
 
+// What a newer program wrote is refused, with the way back if a copy from before is there.
+func TestANewerDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	path := of(t, newest(t)-1)
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	database := raw(t, path)
+	execute(t, database, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (1000, 1)")
+	if err := database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := fmt.Sprintf("%s.schema-%d", path, newest(t)-1)
+	for _, back := range []bool{true, false} {
+		_, opened := sqlite.Open(t.Context(), path, sqlite.Options{})
+		_, verified := sqlite.Verify(t.Context(), path)
+		for _, err := range []error{opened, verified} {
+			if !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), fmt.Sprintf("schema version 1000, and this program knows versions up to %d", newest(t))) || strings.Contains(err.Error(), before) != back {
+				t.Errorf("the program says %v", err)
+			}
+		}
+		if err := os.Remove(before); err != nil && back {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestNewDatabaseLeavesNoCopy(t *testing.T) {
 	t.Parallel()
 	path := fresh(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -17,6 +18,9 @@ func Stored(data []byte) (Definition, error) {
 	decoder.DisallowUnknownFields()
 	var def Definition
 	if err := decoder.Decode(&def); err != nil {
+		if field, newer := strings.CutPrefix(err.Error(), "json: unknown field "); newer {
+			return Definition{}, problem.New(problem.Internal, "a stored study has the field %s, which this version of tandem does not know: run the version that stored it, or a newer one", field)
+		}
 		return Definition{}, problem.New(problem.Internal, "read a stored study: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/pressly/goose/v3"
 
@@ -77,10 +78,18 @@ func Migrator(database *sql.DB) (*goose.Provider, error) {
 // olderPath is where the copy of a database is kept before its schema changes.
 func olderPath(path string, version int64) string { return fmt.Sprintf("%s.schema-%d", path, version) }
 
+// TooNew is the error of a database that a newer program wrote. It names the copy from
+// before, if this program could open that.
 func TooNew(path string, current, newest int64) error {
+	copied := ""
+	for version := newest; version > 0 && copied == ""; version-- {
+		if _, err := os.Stat(olderPath(path, version)); err == nil {
+			copied = fmt.Sprintf("; or go back to %s, which lacks what came later: put it as tandem.db into a new folder, with a copy of artifacts", olderPath(path, version))
+		}
+	}
 	return problem.New(problem.Invalid,
-		"the database %s has schema version %d, and this program knows versions up to %d: run the version of tandem that wrote it, or a newer one",
-		path, current, newest)
+		"the database %s has schema version %d, and this program knows versions up to %d: run the version of tandem that wrote it, or a newer one%s",
+		path, current, newest, copied)
 }
 
 // SchemaChecksum is of all that the schema says.
