@@ -58,7 +58,7 @@ func (s *server) rewordFaults(ctx huma.Context, _ string, output any) (any, erro
 	default:
 		text = fmt.Sprintf("the request has %d faults", len(fields))
 	}
-	return answer.New(theirs.Status, problem.Invalid, text, fields), nil
+	return s.Dated(ctx.Context(), answer.New(theirs.Status, problem.Invalid, text, fields)), nil
 }
 
 // fieldsOf returns the faults that huma found in our words, each once.

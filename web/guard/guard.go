@@ -55,6 +55,8 @@ type Config struct {
 	Audit Audit
 	// Now is the clock of tokens and sessions; nil: the wall clock.
 	Now func() time.Time
+	// Version is the server's, for callers of another one; empty: they are not told.
+	Version string
 }
 
 // Backend serves the requests that were let through.
@@ -268,7 +270,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // worker's leases.
 func (g *Guard) Refusal(ctx context.Context, err error) *answer.Document {
 	g.auditRefusal(ctx, err)
-	document := answer.Of(ctx, err, g.Logger, NameOf(ctx))
+	document := g.Dated(ctx, answer.Of(ctx, err, g.Logger, NameOf(ctx)))
 	known := requestOf(ctx)
 	if known.route != nil && known.route.Heartbeat && known.excused.ID != "" && (document.Status >= http.StatusInternalServerError || document.Status == http.StatusTooManyRequests) {
 		g.backend.RenewLeases(access.WithCaller(ctx, CallerOf(known.excused)), known.path)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/beside"
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/similarity"
 	"github.com/tandem-tune/tandem/store/artifact"
@@ -120,7 +121,7 @@ func (s *server) handler() http.Handler {
 		Healthy: s.store.Err, Ready: s.process.ready,
 		Config: guard.Config{
 			Tokens: s.store, Authenticator: s.authenticator, Audit: s.audit, UI: ui.Handler(), Hosts: s.process.hosts(), Proxies: proxies, PeerSecret: s.peerSecret,
-			Logger: s.process.options.Logger, Monitor: s.process.monitor, OpenMetrics: s.process.options.openMetrics, Limits: s.process.options.perSecond(),
+			Logger: s.process.options.Logger, Monitor: s.process.monitor, OpenMetrics: s.process.options.openMetrics, Limits: s.process.options.perSecond(), Version: term.Version(),
 		},
 	})
 }
