@@ -41,8 +41,9 @@ func retryAfter(header http.Header) time.Duration {
 	return min(max(until.Sub(now), 0), longestAsked)
 }
 
-// problemOf decodes an answer that is no success.
-func problemOf(r request, response *http.Response) error {
+// problemOf decodes an answer that is no success. A server without a path that we know is of
+// another build, whether it says that or not.
+func problemOf(r request, response *http.Response, agent string) error {
 	var document struct {
 		Code   problem.Code    `json:"code"`
 		Detail string          `json:"detail"`
@@ -50,6 +51,9 @@ func problemOf(r request, response *http.Response) error {
 	}
 	data, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // what came is all there is
 	if json.Unmarshal(data, &document) == nil && document.Code != "" {
+		if agent != "" && strings.HasPrefix(document.Detail, "there is nothing at this path") && !strings.Contains(document.Detail, "this server is") {
+			document.Detail += " (this server is of another build than " + agent + ": upgrade the older one)"
+		}
 		return &problem.Error{Code: document.Code, Detail: document.Detail, Fields: document.Errors}
 	}
 	if response.StatusCode/100 == 3 {

@@ -24,3 +24,18 @@ func FuzzProblem(f *testing.F) {
 		}
 	})
 }
+
+// TestAServerOfAnotherBuildIsCalledSo has a server lack what the client asks for.
+func TestAServerOfAnotherBuildIsCalledSo(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string]string{
+		"there is nothing at this path: x":                                "there is nothing at this path: x (this server is of another build than test/1: upgrade the older one)",
+		"there is nothing at this path: x (this server is tandem 2, ...)": "there is nothing at this path: x (this server is tandem 2, ...)",
+		"there is no study":                                               "there is no study",
+	} {
+		s := &server{t: t, answer: always(404, `{"code":"not_found","detail":"`+detail+`"}`)}
+		if _, err := s.client(impatient).Studies(t.Context()); !problem.Is(err, problem.NotFound) || err.Error() != want {
+			t.Errorf("%s is told as %v", detail, err)
+		}
+	}
+}

@@ -123,7 +123,7 @@ func (c *caller) attempt(ctx context.Context, r request) (answer io.ReadCloser, 
 	defer w.end()
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
-		err := problemOf(r, response)
+		err := problemOf(r, response, c.agent)
 		if response.Header.Get(protocol.LeasesHeader) == protocol.LeasesKept {
 			err = protocol.Kept{Refusal: err}
 		}
