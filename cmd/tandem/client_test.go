@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +19,23 @@ func TestAWorkerWithoutATokenSaysSoAtOnce(t *testing.T) {
 	code := term.Execute(t.Context(), rootCommand(), []string{"worker", "--server", "http://127.0.0.1:1", "--scratch", t.TempDir()}, &stdout, &stderr)
 	if code != term.ExitUsage || !strings.Contains(stderr.String(), "set TANDEM_TOKEN") {
 		t.Errorf("code %d, %s", code, stderr.String())
+	}
+}
+
+// A sign-in ends after a week.
+func TestARefusedTokenSaysHowAnotherIsHad(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, `{"code":"unauthorized","detail":"it has expired"}`)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("TANDEM_TOKEN", "old")
+	var stderr bytes.Buffer
+	code := term.Execute(t.Context(), rootCommand(), []string{"study", "watch", "lenet", "--server", server.URL}, io.Discard, &stderr)
+	for _, want := range []string{"it has expired", "TANDEM_TOKEN", "tandem login", "tandem token create"} {
+		if code != term.ExitFailed || !strings.Contains(stderr.String(), want) {
+			t.Errorf("code %d, without %q: %s", code, want, stderr.String())
+		}
 	}
 }
 

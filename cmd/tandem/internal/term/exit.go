@@ -96,6 +96,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	}
 	if problem.Is(err, problem.Unauthorized) {
 		fmt.Fprintln(stderr, "Set TANDEM_TOKEN to a token of this server, or name a file that holds one with --token-file.\n"+
+			"Where an identity provider signs users in, tandem login has another: it is valid for a week.\n"+
 			"On the server's machine, tandem token create --scope SCOPE --data FOLDER makes one: admin, user, worker, or device for a board.")
 	}
 	return ExitCode(ctx, err)
