@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/e2e/launch"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -44,6 +45,42 @@ func TestRanksTrainTogether(t *testing.T) {
 			}
 			wantTogether(t, s, found.Study.Progress.Epochs, 0)
 		})
+	}
+}
+
+// TestAWorkerOutlivesItsFile: the file of the worker's program makes way for that of a
+// version which can neither run several processes nor drive a service. The sandbox of the
+// processes opens their own program, which lies elsewhere.
+func TestAWorkerOutlivesItsFile(t *testing.T) {
+	t.Parallel()
+	folder, here := t.TempDir(), newSite(t)
+	program, other, shell := filepath.Join(folder, "tandem"), filepath.Join(folder, "other"), filepath.Join(folder, "shell")
+	for to, from := range map[string]string{program: binary, other: "/bin/false", shell: "/bin/sh"} {
+		content, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(to, content, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	worker, err := launch.Start(program, here.environment(), append([]string{"worker", "--probe", "never", "--scratch", t.TempDir(), "--slots", "1"}, opened(t)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endsWith(t, worker)
+	until(t, "the worker", func() bool { return strings.Contains(worker.Output(), "registered") })
+	if err := os.Rename(other, program); err != nil {
+		t.Fatal(err)
+	}
+	trained := newStudy(t, "replaced-ranks", "epochs, epochs: 2", "0.02", 2)
+	trained.rewrite("command: [python3, train.py]", "command: ["+shell+`, -c, "exec python3 train.py"]`, "environment:", threeProcesses+"environment:")
+	served := newService(t, "replaced-service", "search: {", "stop: {trials: 2}\nsearch: {")
+	for _, s := range []study{trained, served} {
+		here.must("study", "create", s.file)
+		if p := read[result](t, here.must("study", "watch", s.name, "--json")).Study.Progress; p.Trials[trial.Completed] == 0 || p.Trials[trial.Failed] > 0 {
+			t.Errorf("%s: %+v; the first log is\n%s", s.name, p, here.must("study", "log", s.name, "0"))
+		}
 	}
 }
 

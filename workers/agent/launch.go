@@ -13,17 +13,14 @@ import (
 // launch starts the prepared command and the measurement of its first epoch.
 func (r starting) launch(command *exec.Cmd, environment map[string]string) (err error) {
 	s := r.slot
-	if s.Subject.Environment, err = process.Variables(environment); err == nil {
-		command, err = process.Together(command, r.lease)
-	}
-	if err != nil {
+	if s.Subject.Environment, err = process.Variables(environment); err != nil {
 		return err
 	}
 	s.Subject.GPUs = r.lease.GPUs
 	r.reporting.Lock() // a quick script waits until its measurement has begun
 	defer r.reporting.Unlock()
 	r.settings.Apply(r.slot.Subject)
-	if err := s.Start(command, r.agent.events, r.lease.Sandbox == string(sandbox.Strict)); err != nil {
+	if err := s.Start(process.Driven(command, r.lease), command.Path, r.agent.events, r.lease.Sandbox == string(sandbox.Strict)); err != nil {
 		return err
 	}
 	s.Fixed = r.settings.Fixed()

@@ -28,8 +28,8 @@ const Subcommand = "ranks"
 const patience = 5 * time.Second
 
 // Command is the argv of count processes of one with the program.
-func Command(own string, count int, program string, args []string) []string {
-	return append([]string{own, Subcommand, strconv.Itoa(count), program}, args...)
+func Command(count int, program string, args []string) []string {
+	return append([]string{"tandem", Subcommand, strconv.Itoa(count), program}, args...)
 }
 
 // Process runs them, by the arguments behind [Subcommand], and returns the exit code: that of

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,8 @@ type Job struct {
 	// Command has program, arguments, folder, environment and outputs. It is not
 	// started itself.
 	Command *exec.Cmd
+	// Program is what the command starts, if not itself: it may read what belongs to it.
+	Program string
 	// Own are the command's own folders, which it may write to. The first one has
 	// a folder "tmp", which stands for the machine's.
 	Own []string
@@ -51,8 +54,8 @@ const launcherPatience = time.Minute
 // for a first one must not start a third.
 const launcherMark = "TANDEM_SANDBOX_LAUNCHER"
 
-// thisProgram is this program even where its file was replaced meanwhile.
-const thisProgram = "/proc/self/exe"
+// ThisProgram is this program even where its file was replaced meanwhile.
+const ThisProgram = "/proc/self/exe"
 
 // Hold prepares the start of a held command. The command's program and its folder
 // may be read, and what belongs to the program. The caller closes what it gets.
@@ -72,7 +75,10 @@ func (s *Sandbox) Hold(job Job) (*Held, error) {
 		granted.read = append(granted.read, clean(path))
 	}
 	granted.addTree(clean(job.Command.Dir), s.hidden())
-	granted.addProgram(job.Command.Path, s.home)
+	granted.addProgram(cmp.Or(job.Program, job.Command.Path), s.home)
+	if job.Command.Path == ThisProgram { // the launcher has the same
+		granted.read = append(granted.read, ThisProgram)
+	}
 	o := order{
 		Layers: active(s.layers), Offline: job.Strict || s.mode == Strict, Reach: s.reach.plus(granted).shared(),
 		Threads: namesThreads(s.driver, s.layers), Path: job.Command.Path, Arguments: job.Command.Args, Environment: job.Command.Env, Directory: job.Command.Dir,
@@ -115,7 +121,7 @@ func (o order) launcher() (*Held, error) {
 	}
 	// It lives for milliseconds, in which there is no garbage to collect.
 	environment := []string{"LANG=C", "GOGC=off", launcherMark + "=1"}
-	h := &Held{Command: &exec.Cmd{Path: thisProgram, Args: append([]string{"tandem"}, Subcommand()...), Env: environment}}
+	h := &Held{Command: &exec.Cmd{Path: ThisProgram, Args: append([]string{"tandem"}, Subcommand()...), Env: environment}}
 	var err error
 	if h.order, err = o.file(); err != nil {
 		return nil, err

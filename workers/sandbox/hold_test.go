@@ -267,7 +267,7 @@ func TestTheLauncherTakesNothingFromTheStudy(t *testing.T) {
 	if got := held.Command.Env; slices.ContainsFunc(got, func(one string) bool { return strings.Contains(one, "evil") }) {
 		t.Errorf("the launcher's environment is %q", got)
 	}
-	if held.Command.Path != thisProgram || !slices.Equal(held.Command.Args[1:], Subcommand()) {
+	if held.Command.Path != ThisProgram || !slices.Equal(held.Command.Args[1:], Subcommand()) {
 		t.Errorf("started is %q %q", held.Command.Path, held.Command.Args)
 	}
 }

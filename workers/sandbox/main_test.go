@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		// As a worker whose user may have forty processes.
 		err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 40, Max: 40})
 		if err == nil {
-			err = syscall.Exec(thisProgram, append([]string{"tandem"}, Subcommand()...), []string{"LANG=C"})
+			err = syscall.Exec(ThisProgram, append([]string{"tandem"}, Subcommand()...), []string{"LANG=C"})
 		}
 		fmt.Println(err)
 		os.Exit(1)

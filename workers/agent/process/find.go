@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/workers/ranks"
+	"github.com/tandem-tune/tandem/workers/sandbox"
 )
 
 // StudyFault is something a study has wrong for this worker: no retry on it
@@ -43,12 +44,9 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 		return command, StudyFault{fmt.Sprintf("the study's directory %s does not exist on worker %s: %s", directory, r.Worker, advice)}
 	}
 	name := lease.Command[0]
-	if definition.IsService(lease.Command) {
-		own, err := os.Executable()
-		if err != nil {
-			return command, fmt.Errorf("find this program, which drives services: %w", err)
-		}
-		name = own
+	if definition.IsService(lease.Command) { // this program drives it
+		command.Path, err = os.Executable()
+		return command, err
 	}
 	if !strings.Contains(name, "/") {
 		where := r.searchPath(lease)
@@ -68,16 +66,18 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// Together is the command itself, or what runs as many processes of it as the lease wants.
-func Together(command *exec.Cmd, lease protocol.Lease) (*exec.Cmd, error) {
-	if lease.Processes < 2 {
-		return command, nil
+// Driven is what starts the command: itself, or this program, which drives services and
+// runs as many processes as the lease wants. Its file may have been replaced meanwhile.
+func Driven(command *exec.Cmd, lease protocol.Lease) *exec.Cmd {
+	driver := &exec.Cmd{Path: sandbox.ThisProgram, Args: command.Args, Dir: command.Dir}
+	switch {
+	case definition.IsService(lease.Command):
+		return driver
+	case lease.Processes < 2:
+		return command
 	}
-	own, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program, which runs several processes: %w", err)
-	}
-	return &exec.Cmd{Path: own, Args: ranks.Command(own, lease.Processes, command.Path, command.Args[1:]), Dir: command.Dir}, nil
+	driver.Args = ranks.Command(lease.Processes, command.Path, command.Args[1:])
+	return driver
 }
 
 // lookUp finds a program in the folders of a PATH; empty if it is in none.

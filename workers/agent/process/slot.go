@@ -96,17 +96,17 @@ func Kind(lease protocol.Lease, command *exec.Cmd, environment map[string]string
 	return fmt.Sprintf("%q %q %q %q %q %q %q %q %t %t %v", lease.StudyID, lease.Sandbox, lease.Secrets, command.Path, command.Args, command.Dir, environment, fixed.Key(), bounded, switches, lease.GPUs)
 }
 
-// Start starts the prepared command with the subject's environment on the subject's
+// Start starts the prepared command, which is or starts the program, with the subject's environment on the subject's
 // cores, in the sandbox if there is one or it has to be strict. The events are
 // counted in it.
-func (s *Slot) Start(command *exec.Cmd, events []perf.Event, strict bool) error {
+func (s *Slot) Start(command *exec.Cmd, program string, events []perf.Event, strict bool) error {
 	streams, stdout, stderr, err := openStreams()
 	if err != nil {
 		return fmt.Errorf("make the pipes for the output: %w", err)
 	}
 	command.Env, command.Stdout, command.Stderr = s.Subject.Environment, stdout, stderr
 	p := &Process{group: s.Folder.Group, mark: s.Folder.Mark(), events: events, cores: s.Subject.Cores}
-	if p.held, err = s.hold(command, strict); err == nil {
+	if p.held, err = s.hold(command, program, strict); err == nil {
 		p, err = p.start(command)
 	}
 	_, _ = stdout.Close(), stderr.Close() // the command has its own
@@ -267,9 +267,9 @@ func (s *Slot) Admits(ctx context.Context, pid int) error {
 }
 
 // hold prepares a command's launcher; nil without a sandbox.
-func (s *Slot) hold(command *exec.Cmd, strict bool) (*sandbox.Held, error) {
+func (s *Slot) hold(command *exec.Cmd, program string, strict bool) (*sandbox.Held, error) {
 	if s.host.Sandbox.Mode() == sandbox.Off && !strict {
 		return nil, nil
 	}
-	return s.host.Sandbox.Hold(sandbox.Job{Command: command, Own: []string{s.Folder.Directory, s.Folder.Sockets}, Read: s.Folder.Read, Strict: strict})
+	return s.host.Sandbox.Hold(sandbox.Job{Command: command, Program: program, Own: []string{s.Folder.Directory, s.Folder.Sockets}, Read: s.Folder.Read, Strict: strict})
 }
