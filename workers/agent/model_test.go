@@ -41,6 +41,9 @@ type models struct {
 	gate      chan struct{}   // a run goes on once it is closed; nil: at once
 }
 
+// huge is of a model that the server does not take.
+const huge = 1 << 40
+
 func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architecture, error) {
 	content := make([]byte, 1<<10)
 	n, err := file.ReadAt(content, 0)
@@ -58,7 +61,11 @@ func (m *models) Inspect(ctx context.Context, file *os.File) (artifact.Architect
 	if strings.HasPrefix(string(content[:n]), "broken") {
 		return artifact.Architecture{}, problem.New(problem.Invalid, "the file is no ONNX model")
 	}
-	return artifact.Architecture{Key: "architecture", ActivationBytes: 7, Graph: graph.Graph{
+	found := int64(7)
+	if string(content[:n]) == "huge" {
+		found = huge
+	}
+	return artifact.Architecture{Key: "architecture", ActivationBytes: found, Graph: graph.Graph{
 		Name: "secret", Inputs: []graph.Tensor{{Name: "secret"}}, Operators: []graph.Operator{{Name: "secret", Kind: "Relu", Inputs: []string{"secret"}, Outputs: []string{"secret"}}},
 	}}, nil
 }
@@ -101,6 +108,9 @@ func (s *server) Architecture(_ context.Context, id trial.ID, report protocol.Ar
 		return protocol.ArchitectureReply{}, err
 	}
 	s.architectures = append(s.architectures, report)
+	if report.ActivationBytes == huge {
+		return protocol.ArchitectureReply{}, problem.New(problem.Exhausted, "the body is too large")
+	}
 	s.writes = append(s.writes, write{call: "architecture " + string(id), epoch: report.LeaseEpoch})
 	return protocol.ArchitectureReply{Run: s.cells, Deployments: []deployment.Deployment{{Device: "toaster", Method: "estimate: test"}}}, nil
 }
@@ -196,6 +206,18 @@ func TestABrokenModelFailsNothingElse(t *testing.T) {
 		t.Errorf("%s, %+v", one.outcomes(), s.architectures)
 	}
 	if log := one.log[one.lease.LeaseEpoch]; !strings.Contains(log, "the model could not be used: the file is no ONNX model") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// TestATrialGoesOnWithoutItsModel: the server does not take a model that is too large, and is
+// not told it for ever.
+func TestATrialGoesOnWithoutItsModel(t *testing.T) {
+	s, one, _ := trained(t, "huge", &models{})
+	if one.outcomes() != "budget_reached" || len(s.architectures) != 1 {
+		t.Errorf("%s, %+v", one.outcomes(), s.architectures)
+	}
+	if log := one.log[one.lease.LeaseEpoch]; !strings.Contains(log, "the model could not be used: the server does not take its 1 operators: the body is too large") {
 		t.Errorf("the log says %q", log)
 	}
 }

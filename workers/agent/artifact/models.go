@@ -167,6 +167,9 @@ func (e *Emulation) tell(ctx context.Context, file *os.File, precision *trial.Pr
 	var reply protocol.ArchitectureReply
 	err = retry.Do(ctx, retry.CallPatience, e.Stalled, func(ctx context.Context) (err error) {
 		reply, err = e.Server.Architecture(ctx, e.Lease.Trial, report)
+		if problem.Is(err, problem.Exhausted) { // nor will it be taken later
+			err = problem.New(problem.Invalid, "the server does not take its %d operators: %w", len(report.Graph.Operators), err)
+		}
 		return err
 	})
 	for _, one := range reply.Deployments {
