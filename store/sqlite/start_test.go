@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/store/lossydisk"
 	"github.com/tandem-tune/tandem/store/sqlite"
+	"github.com/tandem-tune/tandem/store/sqlite/dbfile"
 	"github.com/tandem-tune/tandem/store/storetest"
 )
 
@@ -143,6 +144,19 @@ func emptied(t *testing.T, folder string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestACopyWithoutRoomLeavesNothing, such as the one before a migration.
+func TestACopyWithoutRoomLeavesNothing(t *testing.T) {
+	t.Parallel()
+	path, disk := fresh(t), lossydisk.Small(t)
+	served(t, path, 200) // more than the disk has, and than SQLite writes at once
+	if err := dbfile.Copy(t.Context(), path, filepath.Join(disk, "copy")); err == nil || !strings.Contains(err.Error(), "disk is full") {
+		t.Errorf("it is told %v", err)
+	}
+	if left, err := os.ReadDir(disk); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

@@ -24,7 +24,7 @@ func copyInto(ctx context.Context, database *sql.DB, to string) (err error) {
 	partial := file.Name()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, Remove(partial))
+			err = errors.Join(err, Remove(partial), Remove(partial+"-journal")) // which SQLite leaves
 		}
 	}()
 	if err := file.Close(); err != nil {
