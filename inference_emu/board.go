@@ -1,6 +1,10 @@
 package emu
 
-import "time"
+import (
+	"time"
+
+	"github.com/tandem-tune/tandem/internal/build"
+)
 
 // BoardAsk is a board's question for a model to measure.
 type BoardAsk struct {
@@ -52,6 +56,7 @@ type Boards struct {
 
 // Board is one of them.
 type Board struct {
+	build.Build
 	Name   string    `json:"name"`
 	Device string    `json:"device"`
 	Site   Site      `json:"site"`

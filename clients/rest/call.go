@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
 // request is one logical call.
@@ -27,6 +28,8 @@ type request struct {
 	// once says that the call must not be made twice.
 	once bool
 	key  string
+	// features are those that a worker knows; nil: it does not say.
+	features []protocol.Feature
 }
 
 func (r request) mutates() bool {

@@ -11,6 +11,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -168,6 +169,9 @@ func (c *caller) build(ctx context.Context, r request) (*http.Request, error) {
 		if value != "" {
 			sent.Header.Set(name, value)
 		}
+	}
+	if r.features != nil {
+		sent.Header.Set(protocol.FeaturesHeader, strings.Trim(fmt.Sprint(r.features), "[]"))
 	}
 	if size >= askFirst {
 		sent.Header.Set("Expect", "100-continue")

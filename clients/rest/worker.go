@@ -11,7 +11,7 @@ import (
 
 // Register introduces a worker; again with the same id is harmless.
 func (c PoolCalls) Register(ctx context.Context, registration protocol.WorkerRegistration) (protocol.Timing, error) {
-	return exchange[protocol.Timing](ctx, c.caller, path("workers"), registration)
+	return exchange[protocol.Timing](ctx, c.caller, path("workers"), registration, func(r *request) { r.features = registration.Features })
 }
 
 // Unregister takes leave.

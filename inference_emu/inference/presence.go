@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/inference_emu/device"
 	"github.com/tandem-tune/tandem/internal/problem"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/journal"
 )
@@ -116,7 +117,7 @@ func (r *roster) note(ctx context.Context, ask emu.BoardAsk) (old emu.Board, err
 		r.boards[ask.Board] = one
 	}
 	old = *one
-	one.Name, one.Device, one.Site, one.Seen = ask.Board, ask.Device, ask.Site, now
+	one.Name, one.Device, one.Site, one.Seen, one.Build = ask.Board, ask.Device, ask.Site, now, access.CallerOf(ctx).Program
 	return old, nil
 }
 

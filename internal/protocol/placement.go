@@ -1,6 +1,9 @@
 package protocol
 
-import "github.com/tandem-tune/tandem/trial"
+import (
+	"github.com/tandem-tune/tandem/internal/build"
+	"github.com/tandem-tune/tandem/trial"
+)
 
 // Pool is who runs where and why.
 type Pool struct {
@@ -23,6 +26,7 @@ type Pool struct {
 
 // PoolMachine is a worker with what it runs.
 type PoolMachine struct {
+	build.Build
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	Host  string `json:"host"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/inference_emu/deployment"
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/space"
 	"github.com/tandem-tune/tandem/trial"
@@ -27,6 +28,7 @@ type Timing struct {
 // Worker is a registered worker as the server sees it.
 type Worker struct {
 	WorkerRegistration
+	build.Build
 	// LastSeenSeconds is how long ago it was heard of.
 	LastSeenSeconds float64 `json:"last_seen_seconds"`
 	Alive           bool    `json:"alive"`

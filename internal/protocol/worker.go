@@ -1,6 +1,10 @@
 package protocol
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tandem-tune/tandem/internal/build"
+)
 
 // WorkerRegistration introduces a worker. The id is made by the worker and kept
 // for the life of its process: registering again with it is harmless.
@@ -34,6 +38,10 @@ type WorkerRegistration struct {
 	Taints []string `json:"taints,omitempty" maxItems:"32" doc:"what keeps trials away whose resources.tolerates does not name it"`
 	// StaysSeconds is in how long its machine is taken away; 0: not that it knows.
 	StaysSeconds float64 `json:"stays_seconds,omitempty" minimum:"0" maximum:"1e9" doc:"in how long its machine is taken away, for resources.time_limit_seconds; absent: not that it knows"`
+	// Program is what registers, by its User-Agent.
+	Program build.Build `json:"-"`
+	// Features are those that it knows, by [FeaturesHeader]; nil: it does not say.
+	Features []Feature `json:"-"`
 }
 
 // Unbegun reports whether a trial came back for that reason before it began.

@@ -1,6 +1,10 @@
 package access
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tandem-tune/tandem/internal/build"
+)
 
 // Administrators is shown as the owner of the studies that no user owns. No
 // user has this name.
@@ -21,6 +25,8 @@ type Caller struct {
 	Holder string
 	// Asks is the least role that a request takes on a study of somebody else.
 	Asks Role
+	// Program is which tandem it is, as it calls itself.
+	Program build.Build
 }
 
 // Sight is which studies exist for a caller.

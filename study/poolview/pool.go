@@ -101,7 +101,7 @@ func (s *Views) poolMachines() (machines []protocol.PoolMachine, leased map[tria
 	for _, worker := range all.Workers {
 		registration := worker.Registration
 		one := protocol.PoolMachine{
-			ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: worker.Type,
+			Build: registration.Program, ID: registration.ID, Name: registration.Name, Host: registration.Machine.Host, Type: worker.Type,
 			Alive: worker.Alive, Slots: registration.Slots, Elastic: registration.Elastic, Drained: worker.Drain != nil, Waiting: worker.Calls,
 			Reserved: pool.ReservedFor(all.Rules.Reservations, registration.Name, all.Now), Probes: len(registration.Probes), Running: []protocol.PoolRun{},
 		}

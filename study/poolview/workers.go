@@ -39,7 +39,7 @@ func (s *Views) registered() []protocol.Worker {
 	workers, all := []protocol.Worker{}, s.of.Allocator.Snapshot()
 	for _, one := range all.Workers {
 		shown := protocol.Worker{
-			WorkerRegistration: one.Registration, LastSeenSeconds: all.Now.Sub(one.LastSeen).Seconds(),
+			WorkerRegistration: one.Registration, Build: one.Registration.Program, LastSeenSeconds: all.Now.Sub(one.LastSeen).Seconds(),
 			Alive: one.Alive, Load: one.Load, Sprint: one.Sprint, Trials: one.Trials, Refuses: one.Refuses, Drained: one.Drain,
 		}
 		for study, excluded := range one.Excluded {

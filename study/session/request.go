@@ -24,7 +24,7 @@ func (r *Session) Ask(t *trial.Trial) allocator.Ask {
 	def := &r.Study.Definition
 	return allocator.Ask{
 		Study: r.ID, Name: def.Name, Reference: r.Study.Reference(), Owner: r.Owner(), Priority: def.Priority, Preempt: def.Preempt,
-		Strict: def.Sandbox == protocol.StrictSandbox, SharesGPUs: def.SharesGPUs(), Wants: def.Asked().Selector, Need: r.needs(t), Recipients: def.Recipients(), Policy: def.PolicyOf(),
+		Strict: def.Sandbox == protocol.StrictSandbox, SharesGPUs: def.SharesGPUs(), Wants: def.Asked().Selector, Need: r.needs(t), Recipients: def.Recipients(), Policy: def.PolicyOf(), Features: protocol.FeaturesOf(def),
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *server) routes() []route {
 		{"GET", trialPath + "/artifacts/{name}", guard.Guests, 200, guard.Stream, "get-trial-artifact", "Download a file that the trial's script logged", handle(s, artifactAPI{s}.getLogged), bytesAnswer("application/octet-stream")},
 
 		{"POST", prefix + "/workers", guard.Runners, 200, guard.Call, "register-worker", "Introduce a worker", handle(s, workerAPI{s}.registerWorker), nil},
-		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, workerAPI{s}.listWorkers), nil},
+		{"GET", prefix + "/workers", guard.Readers, 200, guard.Call, "list-workers", "List the workers", handle(s, ofAll(func(ctx context.Context) (workerList, error) { return workerList{orEmpty(s.studies.Workers(ctx))}, nil })), nil},
 		{"GET", workerPath + "/history", guard.Readers, 200, guard.Call, "get-worker-history", "Get how busy a worker's machine was in the last hour", handle(s, ofNamed[WorkerRef](s.studies.WorkerHistory)), nil},
 		{"GET", poolPath + "/wanted", guard.Planners, 200, guard.Call, "get-pool-wanted", "Say what studies would start now if there were workers for it", handle(s, ofAll(s.studies.Wanted)), nil},
 		{"GET", poolPath, guard.Readers, 200, guard.Call, "get-pool", "Say who runs where and why, what waits, and how well that is predicted", handle(s, ofAll(s.studies.Pool)), nil},

@@ -9,7 +9,12 @@ import (
 	"github.com/tandem-tune/tandem/web/guard"
 )
 
-func (s workerAPI) registerWorker(ctx context.Context, input *Content[protocol.WorkerRegistration]) (*jsonAnswer[protocol.Timing], error) {
+type registerInput struct {
+	Features string `header:"Tandem-Features" maxLength:"1024" doc:"fields of leases that the worker does not pass over (datasets precisions processes secrets), with blanks between; none of them: none; absent: those named here. A study is offered to workers that know what it wants"`
+	Content[protocol.WorkerRegistration]
+}
+
+func (s workerAPI) registerWorker(ctx context.Context, input *registerInput) (*jsonAnswer[protocol.Timing], error) {
 	token, err := s.Authenticator.Bind(ctx, guard.TokenOf(ctx), input.Body.Name)
 	if err != nil {
 		return nil, err
@@ -17,15 +22,12 @@ func (s workerAPI) registerWorker(ctx context.Context, input *Content[protocol.W
 	if token.Launched() && token.Subject != input.Body.Launch {
 		return nil, problem.New(problem.Forbidden, "this token is for the worker of the launch %q, and this one is of %q: start it as its launcher does", token.Subject, input.Body.Launch)
 	}
+	input.Body.Program, input.Body.Features = access.CallerOf(ctx).Program, protocol.ParseFeatures(input.Features)
 	return answered(s.studies.RegisterWorker(access.WithCaller(ctx, guard.CallerOf(token)), input.Body))
 }
 
 type workerList struct {
 	Workers []protocol.Worker `json:"workers"`
-}
-
-func (s workerAPI) listWorkers(ctx context.Context, _ *nothing) (*jsonAnswer[workerList], error) {
-	return answered(workerList{Workers: orEmpty(s.studies.Workers(ctx))}, nil)
 }
 
 // WorkerRef names a worker in a path.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/web/answer"
@@ -227,7 +228,9 @@ func (g *Guard) serveAPI(w http.ResponseWriter, r *http.Request, known *request)
 		return
 	}
 	r.Header.Del("Accept") // every answer has one form: there is nothing to negotiate
-	g.audited(w, r.WithContext(access.WithCaller(r.Context(), CallerFor(known.token, found.Role))), found)
+	caller := CallerFor(known.token, found.Role)
+	caller.Program = build.Of(known.program, g.config.Version)
+	g.audited(w, r.WithContext(access.WithCaller(r.Context(), caller)), found)
 }
 
 // match returns the request's route, as the router will find it; nil for none.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
 	"github.com/tandem-tune/tandem/study/access"
@@ -41,6 +42,7 @@ type launcher struct {
 	name, holder string
 	heard        time.Time
 	state        crew.LauncherState
+	program      build.Build
 	asked        map[string]time.Time // shapes to try again, with the end of the hold that is meant
 }
 
@@ -64,7 +66,7 @@ func (b *Board) Report(caller access.Caller, name string, state crew.LauncherSta
 		one = &launcher{name: name, holder: caller.Holder, asked: map[string]time.Time{}}
 		b.said[id] = one
 	}
-	one.heard, one.state = now, state
+	one.heard, one.state, one.program = now, state, caller.Program
 	holds := map[string]time.Time{}
 	for _, shape := range state.Shapes {
 		if shape.Hold != nil {
@@ -125,7 +127,7 @@ func (l *launcher) view(id string, caller access.Caller, now time.Time) crew.Lau
 	every := time.Duration(l.state.EverySeconds * float64(time.Second))
 	seen := crew.Launcher{
 		ID: id, Name: l.name, User: user, Heard: l.heard, Silent: every > 0 && now.Sub(l.heard) > 3*every+slack,
-		Yours: caller.Holds(l.holder), LauncherState: l.state,
+		Yours: caller.Holds(l.holder), LauncherState: l.state, Build: l.program,
 	}
 	seen.Shapes = slices.Clone(seen.Shapes)
 	for i, shape := range seen.Shapes {

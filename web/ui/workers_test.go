@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	emu "github.com/tandem-tune/tandem/inference_emu"
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -19,7 +20,11 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 		"worker-part": {Mode: "auto", Layers: []string{"limits"}, Missing: []string{"files: the kernel has no Landlock", "signals: nor scopes"}},
 	} {
 		registration := protocol.WorkerRegistration{ID: id, Name: id, Slots: 1, Machine: protocol.Machine{Host: id + ".rack", EnergyMethod: modelled}, Sandbox: sandbox}
+		if id == "worker-old" {
+			registration.Program = build.Build{Version: "1.1", ServerVersion: "1.2"}
+		}
 		if id == "worker-part" {
+			registration.Program = build.Build{Version: "1.2"}
 			registration.Measures = []protocol.Measure{
 				{Name: "perf counters", Available: true, Detail: "8 at once", Reason: "user mode only"},
 				{Name: "rapl", Reason: "there is no powercap", Remedy: "load the module intel_rapl"},
@@ -62,6 +67,7 @@ func tryWorkers(t *testing.T, s *stage, browser context.Context) {
 	p.see(column("3"), []string{"worker-old: –", "worker-open: –", "worker-part: CPU 25\u00a0%, memory 50\u00a0%", "worker-whole: CPU 100\u00a0%, memory 10\u00a0%"})
 	p.see(column("4"), []string{"worker-old: a model estimate", "worker-open: a model estimate", "worker-part: 40 W, rapl", "worker-whole: 8.3 Westimate"})
 	p.seeText("#count", "48 W (an estimate)")
+	p.see(`[...document.querySelectorAll("#workers th .sub")].map(one => one.textContent).filter(text => text.includes("1."))`, []string{"tandem 1.1, and the server is 1.2: upgrade the older"})
 	p.see(`[...document.querySelectorAll("#workers [title]")].map(cell => cell.title).filter(title => title.includes("Landlock") || title.includes("owner"))`, []string{
 		"files: the kernel has no Landlock\nsignals: nor scopes", "its owner does not allow python3",
 	})

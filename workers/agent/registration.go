@@ -74,7 +74,7 @@ func (a *Agent) await(ctx context.Context, call func(context.Context) error) err
 func (a *Agent) registration() protocol.WorkerRegistration {
 	return protocol.WorkerRegistration{
 		ID: a.id, Name: a.options.Name, Slots: a.options.Slots, Elastic: a.options.Elastic, Sandbox: a.sandboxed(), Measures: a.measures,
-		Machine: a.machine, Probes: a.probes, Launch: a.options.Leave.Launch, Labels: a.options.Labels, Taints: a.options.Taints, StaysSeconds: a.options.Leave.Left(a.options.DrainGrace).Seconds(), Recipients: a.options.Keys.Recipients(), Confidential: a.options.Enclave.Claim(),
+		Machine: a.machine, Probes: a.probes, Launch: a.options.Leave.Launch, Labels: a.options.Labels, Taints: a.options.Taints, StaysSeconds: a.options.Leave.Left(a.options.DrainGrace).Seconds(), Recipients: a.options.Keys.Recipients(), Confidential: a.options.Enclave.Claim(), Features: protocol.Features(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/workers/agent"
 	"github.com/tandem-tune/tandem/workers/agent/agenttest"
@@ -13,7 +14,7 @@ import (
 )
 
 // TestAWorkerSaysWhichKnobsItCanSet compares what it registers with what the
-// doctor says of the same machine.
+// doctor says of the same machine. It also says which features it knows.
 func TestAWorkerSaysWhichKnobsItCanSet(t *testing.T) {
 	s := newServer()
 	stop := work(t, s, agent.Options{})
@@ -27,6 +28,9 @@ func TestAWorkerSaysWhichKnobsItCanSet(t *testing.T) {
 	}
 	if !slices.Equal(s.machine.Knobs, can) {
 		t.Errorf("the worker says it can set %v, the doctor %v", s.machine.Knobs, can)
+	}
+	if !slices.Equal(s.features, protocol.Features()) {
+		t.Errorf("the worker knows %v", s.features)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 // with epochs, artifacts by hash. It can be away, and it can forget workers.
 type server struct {
 	machine  protocol.Machine // of the last worker that registered
+	features []protocol.Feature
 	launch   string
 	measures []protocol.Measure
 	probes   []protocol.Probe
@@ -153,7 +154,7 @@ func (s *server) Register(_ context.Context, registration protocol.WorkerRegistr
 	}
 	s.workers[registration.ID] = registration.Slots
 	s.machine, s.elastic, s.launch = registration.Machine, registration.Elastic, registration.Launch
-	s.measures, s.probes = registration.Measures, registration.Probes
+	s.measures, s.probes, s.features = registration.Measures, registration.Probes, registration.Features
 	s.registered++
 	s.announce()
 	return s.timing, nil

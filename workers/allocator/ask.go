@@ -30,6 +30,8 @@ type Ask struct {
 	Recipients []string
 	// Policy is which confidential machines may run it; empty: others do.
 	Policy string
+	// Features are what workers have to know for it.
+	Features []protocol.Feature
 	// Need is what the trial needs of a machine with so many cores. It takes no lock.
 	Need func(cores int) pool.Need
 }
@@ -57,7 +59,29 @@ func (a Ask) Eligible(member pool.Member) bool {
 	if user, ofUser := access.UserOf(member.Holder); ofUser && user != a.Owner {
 		return false // it asks for nobody else's studies
 	}
-	return (!a.Strict || member.Registration.Sandbox.Complete()) && member.Suits(a.Wants) && a.opens(member)
+	return (!a.Strict || member.Registration.Sandbox.Complete()) && member.Suits(a.Wants) && a.opens(member) && a.unknown(member) == ""
+}
+
+// unknown is a feature that the worker does not know; empty: it knows all.
+func (a Ask) unknown(member pool.Member) protocol.Feature {
+	for _, one := range a.Features {
+		if !member.Registration.Knows(one) {
+			return one
+		}
+	}
+	return ""
+}
+
+// outdated says what the worker cannot do for the study, where nothing else is against it.
+func (a Ask) outdated(member pool.Member) string {
+	lacks, version := a.unknown(member), ""
+	if a.Features = nil; lacks == "" || !a.Fits(member) {
+		return ""
+	}
+	if of := member.Registration.Program.Version; of != "" {
+		version = "is tandem " + of + ", which "
+	}
+	return fmt.Sprintf("worker %s %scannot %s: upgrade it", member.Registration.Name, version, lacks.Words())
 }
 
 // opens reports whether the worker holds the study's key. One with keys runs nothing else.

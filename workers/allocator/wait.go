@@ -143,6 +143,10 @@ func (p Placements) against(ask Ask, members []pool.Member) (found against, all 
 			found.waits = append(found.waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: reason})
 			continue
 		}
+		if reason := ask.outdated(member); reason != "" {
+			found.waits = append(found.waits, protocol.Wait{Cause: protocol.WaitUnsuited, Reason: reason})
+			continue
+		}
 		if !ask.Fits(member) {
 			found.unsuited++
 			continue

@@ -46,7 +46,7 @@ func (m Member) kind() string {
 	machine := m.Registration.Machine
 	holder, _, _ := strings.Cut(m.Holder, "/") // launches are not told apart
 	return fmt.Sprint(m.Type, "\x00", holder, "\x00", m.Registration.Elastic, m.Registration.Slots, m.Registration.Sandbox.Complete(),
-		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes, m.Registration.Labels, m.Registration.Taints, m.Ends.Unix(), m.Registration.Recipients, m.Registration.Confidential)
+		machine.Cores, machine.MemoryBytes, machine.MemoryLimitBytes, len(machine.GPUs), machine.GPUMemoryBytes, m.Registration.Labels, m.Registration.Taints, m.Ends.Unix(), m.Registration.Recipients, m.Registration.Confidential, m.Registration.Features)
 }
 
 // Suits reports whether its machine is one that is wanted.

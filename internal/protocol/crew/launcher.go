@@ -3,6 +3,7 @@ package crew
 import (
 	"time"
 
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
@@ -111,5 +112,6 @@ type Launcher struct {
 	Silent bool `json:"silent,omitempty" doc:"it should have reported again: does it still run?"`
 	// Yours says that the caller may ask it to try again.
 	Yours bool `json:"yours,omitempty" doc:"the caller may ask it to try again"`
+	build.Build
 	LauncherState
 }

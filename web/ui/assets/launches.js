@@ -35,6 +35,7 @@ const endRow = (one) => make("tr", {}, make("th", { scope: "row" }, moment(one.a
 /** What is wrong with a launcher itself, and what it does not do. */
 function notes(one) {
   const said = one.notes.map(({ says }) => says);
+  if (one.server_version) said.unshift(`${one.name} is tandem ${one.version}, and the server ${one.server_version}: upgrade the older`);
   if (one.trouble) said.unshift(`${one.name} does not see its engine: ${one.trouble}`);
   if (one.silent) said.unshift(`${one.name} has not been heard of since ${moment(one.heard)}: does tandem launch still run?`);
   return said;

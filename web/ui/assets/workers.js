@@ -26,7 +26,7 @@ function fill(row, worker) {
   const here = new URL(location.href);
   here.searchParams.set("worker", worker.id);
   const cells = [
-    make("th", { scope: "row" }, make("a", { href: here.search, "aria-controls": "panel", on: { click: (event) => open(event, worker.id) } }, worker.name), under(machine.host)),
+    make("th", { scope: "row" }, make("a", { href: here.search, "aria-controls": "panel", on: { click: (event) => open(event, worker.id) } }, worker.name), under(machine.host), ...(worker.server_version ? [under(`tandem ${versions(worker)}`)] : [])),
     make("td", {}, badge(stateOf(worker)), ...(worker.drained?.reason ? [under(worker.drained.reason)] : [])),
     make("td", {}, machine.cpu_model || nothing, under(parts.filter(Boolean).join(", "))),
     make("td", {}, ...(alive && load ? [gauge("CPU", load.cpu_utilization), under(`memory ${share(load.memory_utilization)}`)] : [nothing])),
@@ -50,6 +50,9 @@ function cores({ cores: number, cpu_quota: quota }) {
 
 /** Whether a worker is heard of, and given trials. */
 const stateOf = ({ alive, drained }) => (!alive ? "silent" : drained ? "drained" : "alive");
+
+/** The version, and the server's where that is another. */
+const versions = ({ version, server_version: server }) => (server ? `${version}, and the server is ${server}: upgrade the older` : version || nothing);
 
 /** A share as a bar, and in words. */
 function gauge(what, part) {
@@ -146,6 +149,7 @@ function drawPanel() {
   byId("machine").dataset.key = facts;
   fillFacts(byId("machine"), [
     ["Host", machine.host || nothing],
+    ["Version of tandem", versions(worker)],
     ["Processor", machine.cpu_model || nothing],
     ["Cores", `${cores(machine)}${alive && load ? `, ${share(load.cpu_utilization)} of their time in use` : ""}`],
     ["Memory", machine.memory_bytes > 0 ? `${bytes(machine.memory_bytes)}${alive && load ? `, ${share(load.memory_utilization)} in use` : ""}` : nothing],

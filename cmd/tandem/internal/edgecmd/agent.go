@@ -171,6 +171,9 @@ func printBoards(out io.Writer, list []emu.Board) error {
 		case one.Failure != "":
 			doing = "failed: " + format.Plain(one.Failure)
 		}
+		if one.ServerVersion != "" {
+			doing += fmt.Sprintf("; is tandem %s, the server %s", format.Plain(one.Version), format.Plain(one.ServerVersion))
+		}
 		return []string{format.Plain(one.Name), one.Device, format.Plain(one.Site.Processor), fmt.Sprint(one.Site.Cores), format.Plain(strings.Join(append([]string{emu.CPU}, one.Site.Providers...), ", ")),
 			show.Span(time.Since(one.Seen).Seconds()) + " ago", fmt.Sprint(one.Measured), doing}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol/crew"
 )
@@ -57,6 +59,9 @@ func printLaunches(out io.Writer, launchers []crew.Launcher) error {
 			fmt.Fprintf(out, "It has not been heard of since %s: does it still run?\n", term.FormatTime(&one.Heard, ""))
 		case one.Trouble != "":
 			fmt.Fprintf(out, "It does not see its engine: %s\n", format.Plain(one.Trouble))
+		}
+		for _, line := range build.Unlike(maps.All(map[string]build.Build{one.Name: one.Build})) {
+			fmt.Fprintln(out, format.Plain(line))
 		}
 		if err := printShapes(out, one.Shapes); err != nil {
 			return err

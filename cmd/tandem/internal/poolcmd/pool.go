@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
@@ -59,6 +60,11 @@ func printPool(out io.Writer, pool protocol.Pool) error {
 	if err := printPoolMachines(out, pool); err != nil {
 		return err
 	}
+	printUnlike(out, func(yield func(string, build.Build) bool) {
+		for _, machine := range pool.Machines {
+			yield(machine.Name, machine.Build)
+		}
+	})
 	printPoolReasons(out, pool)
 	return printPoolWaiting(out, pool)
 }

@@ -1,9 +1,11 @@
 package poolcmd
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/trial"
 )
@@ -28,6 +30,23 @@ func TestAPoolSaysWhoIsBusyAndWhatAScoreIs(t *testing.T) {
 			strings.HasPrefix(line, "idle") && !strings.Contains(line, "none"),
 			strings.HasPrefix(line, "mine") && !strings.Contains(line, "a: 2 s, score 0.25"):
 			t.Errorf("it says %q", line)
+		}
+	}
+}
+
+// TestWorkersOfAnotherVersionAreNamed in both lists; of equals nothing is said.
+func TestWorkersOfAnotherVersionAreNamed(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]int{"": 0, "1.2": 1} {
+		old := build.Build{Version: "1.1", ServerVersion: server}
+		var workers, pool strings.Builder
+		err := errors.Join(
+			printWorkers(&workers, []protocol.Worker{{WorkerRegistration: protocol.WorkerRegistration{Name: "w"}, Build: old}}),
+			printPool(&pool, protocol.Pool{Machines: []protocol.PoolMachine{{Name: "w", Build: old}}}),
+		)
+		const said = "w is tandem 1.1, and the server is tandem 1.2: upgrade the older"
+		if err != nil || strings.Count(workers.String(), said) != want || strings.Count(pool.String(), said) != want || !strings.Contains(workers.String(), "VERSION") {
+			t.Errorf("%v\n%s\n%s", err, &workers, &pool)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package poolcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/tandem-tune/tandem/clients/rest"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/build"
 	"github.com/tandem-tune/tandem/internal/format"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study/selector"
@@ -74,12 +77,17 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 	var rows [][]string
 	for _, worker := range workers {
 		rows = append(rows, []string{
-			format.Plain(worker.Name), shownLife(worker), format.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
+			format.Plain(worker.Name), shownLife(worker), shownVersion(worker.Build), format.Plain(worker.Machine.Host), shownCores(worker.Machine), fmt.Sprintf("%d of %s", len(worker.Trials), shownSlots(worker)), shownSandbox(worker.Sandbox),
 		})
 	}
-	if err := term.Table(out, []string{"WORKER", "STATE", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
+	if err := term.Table(out, []string{"WORKER", "STATE", "VERSION", "HOST", "CORES", "TRIALS", "SANDBOX"}, rows); err != nil {
 		return err
 	}
+	printUnlike(out, func(yield func(string, build.Build) bool) {
+		for _, worker := range workers {
+			yield(worker.Name, worker.Build)
+		}
+	})
 	for _, worker := range workers {
 		if len(worker.Labels) > 0 {
 			fmt.Fprintf(out, "\n%s has the labels %s\n", format.Plain(worker.Name), format.Plain(selector.Shown(worker.Labels)))
@@ -105,6 +113,16 @@ func printWorkers(out io.Writer, workers []protocol.Worker) error {
 		}
 	}
 	return nil
+}
+
+// shownVersion is which tandem a worker is.
+func shownVersion(of build.Build) string { return cmp.Or(format.Plain(of.Version), "not told") }
+
+// printUnlike says which are not of the server's version.
+func printUnlike(out io.Writer, all iter.Seq2[string, build.Build]) {
+	for _, line := range build.Unlike(all) {
+		fmt.Fprintf(out, "\n%s\n", format.Plain(line))
+	}
 }
 
 // shownCores is how many cores a worker has, and how much of their time where
