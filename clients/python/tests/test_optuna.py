@@ -174,6 +174,25 @@ def test_ranges_that_change(real_client: tandem.Client) -> None:
     assert [r.value for r in ours.trials] == [t.value for t in study.trials]
 
 
+def test_a_range_that_is_widened_later_is_searched_as_a_whole(
+    real_client: tandem.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = optuna.create_study(study_name="widened", sampler=optuna.TandemSampler(seed=7))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    told = "The parameter 'x' is drawn by TPESampler"
+    plain.logging.set_verbosity(plain.logging.WARNING)
+    logger = plain.logging.get_logger("optuna.tandem")
+    logger.addHandler(caplog.handler)
+    try:
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+        assert told not in caplog.text
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1000), n_trials=8)
+        assert told in caplog.text
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert max(trial.params["x"] for trial in study.trials) > 1
+
+
 def test_values_that_the_user_fixes(real_client: tandem.Client) -> None:
     study = optuna.create_study(study_name="fixed")
     study.enqueue_trial({"x": 0.25})
@@ -382,6 +401,8 @@ def test_methods_of_one_objective_are_refused_for_two(real_client: tandem.Client
 def test_the_rest_is_optunas() -> None:
     assert optuna.TrialPruned is plain.TrialPruned
     assert optuna.samplers is plain.samplers
+    assert optuna.study.MaxTrialsCallback is plain.study.MaxTrialsCallback
+    assert issubclass(optuna.study.Study, plain.study.Study)
     assert "visualization" in dir(optuna)
     with pytest.raises(AttributeError):
         optuna.nothing_of_the_kind  # noqa: B018

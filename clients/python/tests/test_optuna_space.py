@@ -11,13 +11,14 @@ import pytest
 pytest.importorskip("optuna", reason="Optuna is not installed")
 
 from optuna import pruners
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from tandem.optuna.pruning import rule_of
 from tandem.optuna.space import (
     Asked,
     Exploration,
     Space,
+    covers,
     from_server,
     labels,
     server_name,
@@ -192,6 +193,30 @@ def test_values_outside_of_what_is_asked_for_are_not_taken() -> None:
     assert from_server(IntDistribution(0, 10, step=5), 3) is None
     assert from_server(IntDistribution(0, 10, step=5), 5.0) == (5,)
     assert from_server(FloatDistribution(0, 1, step=0.1), 0.30000000000000004) == (0.30000000000000004,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "whole"),
+    [
+        (FloatDistribution(0, 1), True),
+        (FloatDistribution(0.25, 0.5), True),
+        (FloatDistribution(0, 2), False),
+        (FloatDistribution(-1, 1), False),
+        (IntDistribution(0, 1), True),
+    ],
+)
+def test_a_range_that_the_server_covers(asked: BaseDistribution, whole: bool) -> None:
+    assert covers({"type": "float", "low": 0, "high": 1}, asked) == whole
+
+
+def test_steps_and_choices_that_the_server_covers() -> None:
+    stepped = {"type": "float", "low": 0, "high": 1, "step": 0.2}
+    for step, whole in ((0.2, True), (0.4, True), (0.1, False), (None, False)):
+        assert covers(stepped, FloatDistribution(0, 1 if step is None else 0.8, step=step)) == whole
+    known = {"type": "categorical", "low": 0, "high": 0, "values": ["a", "b", "None"]}
+    for choices, whole in ((("a", None), True), (("a", "b", "c"), False)):
+        assert covers(known, CategoricalDistribution(choices)) == whole
+    assert covers({"type": "ordinal", "low": 0, "high": 0, "values": [32, 64]}, IntDistribution(32, 64))
 
 
 def test_pruners() -> None:

@@ -24,7 +24,7 @@ from ..study import OVER, Study
 from .constraints import Constraints, ConstraintsFunction, constraints_of
 from .pruning import Rule, rule_of
 from .run import Completed, Run, finite
-from .space import Asked, Exploration, Space, from_server, server_name, to_server, values_of
+from .space import Asked, Exploration, Space, covers, from_server, server_name, to_server, values_of
 
 STUDY_KEY, TRIAL_KEY = "tandem:study", "tandem:trial"
 """System attributes of Optuna's study and trials: the Tandem study's id, the number of its trial."""
@@ -73,8 +73,8 @@ class TandemSampler(BaseSampler):
         self._lock = threading.RLock()
         self._looked = False
         self._metrics: list[str] = []
-        self._known: frozenset[str] = frozenset()
-        """The names of the parameters on the server."""
+        self._known: dict[str, Mapping[str, Any]] = {}
+        """The parameters on the server, by name."""
         self._runs: dict[int, Run] = {}
         self._history: Optional[History] = None
         self._strange: set[str] = set()
@@ -118,8 +118,10 @@ class TandemSampler(BaseSampler):
     ) -> Any:
         run = self._proposed(study, trial)
         if run is not None:
-            value = run.trial.params.get(server_name(param_name))
-            found = None if value is None else from_server(param_distribution, value)
+            name = server_name(param_name)
+            value, known = run.trial.params.get(name), self._known.get(name)
+            planned = value is not None and known is not None and covers(known, param_distribution)
+            found = from_server(param_distribution, value) if planned else None
             if found is not None:
                 return found[0]
         if self.study is None and not trial.system_attrs.get("fixed_params"):
@@ -317,7 +319,7 @@ class TandemSampler(BaseSampler):
                 f"study {found.name} on the server has a formula as its objective, and an objective of Optuna's is a "
                 "metric: choose another study_name"
             )
-        self._known = frozenset(str(one["name"]) for one in definition["space"]["parameters"])
+        self._known = {str(one["name"]): one for one in definition["space"]["parameters"]}
         self._constraints.adopt(definition)
         self.study, self._history = found, History(found)
         study._storage.set_study_system_attr(study._study_id, STUDY_KEY, found.id)

@@ -72,6 +72,20 @@ def from_server(distribution: BaseDistribution, value: Any) -> Optional[tuple[An
     return (found,)
 
 
+def covers(known: Mapping[str, Any], distribution: BaseDistribution) -> bool:
+    """Whether the server's parameter ranges over all that the objective asks for: else it would never propose some."""
+    values = known.get("values")
+    if isinstance(distribution, CategoricalDistribution):
+        return not values or all(label in values for label in labels(distribution.choices))
+    if values:
+        return True
+    if known.get("step") and not (distribution.step and _on_grid(distribution.step, 0, known["step"])):
+        return False
+    low, high = float(known["low"]), float(known["high"])
+    slack = 1e-12 * max(abs(low), abs(high))
+    return bool(low - slack <= distribution.low and distribution.high <= high + slack)
+
+
 def values_of(distribution: BaseDistribution) -> Optional[list[Any]]:
     """All values, if they are few and not single; None for everything else."""
     if distribution.single():

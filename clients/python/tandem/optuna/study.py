@@ -69,6 +69,11 @@ class Study(optuna.Study):
                 sampler.leave()
 
 
+def __getattr__(name: str) -> Any:
+    """What optuna.study has besides, as a script finds it there."""
+    return getattr(optuna.study, name)
+
+
 def script_name() -> str:
     """A name for the study of a script that gives it none: the script's, with a sign of its own behind it."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
