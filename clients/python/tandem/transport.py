@@ -41,7 +41,10 @@ class Body:
     @staticmethod
     def json(document: Any) -> Body:
         # allow_nan=False: NaN would not be JSON; metrics are encoded before.
-        return Body.text(json.dumps(document, allow_nan=False), "application/json")
+        try:
+            return Body.text(json.dumps(document, allow_nan=False, default=_of_numpy), "application/json")
+        except (TypeError, ValueError) as error:
+            raise type(error)(_misfit(document) or str(error)) from None
 
     @staticmethod
     def text(text: str, content_type: str) -> Body:
@@ -220,6 +223,26 @@ def _distrust(place: str, authority: str, error: ssl.SSLCertVerificationError) -
     if authority:
         who, advice = f"ca (or TANDEM_CA): nobody in {authority!r}", f"{AUTHORITY} again"
     return f"{who} has signed the certificate of {place}: {advice} ({said})"
+
+
+def _of_numpy(value: Any) -> Any:
+    """A scalar or an array of numpy as JSON has it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(type(value).__name__)
+
+
+def _misfit(value: Any, path: str = "") -> str:
+    """Where a document has a value that JSON has not, and which; empty if nowhere."""
+    if isinstance(value, Mapping):
+        return next(filter(None, (_misfit(one, f"{path}.{name}") for name, one in value.items())), "")
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, (_misfit(one, f"{path}[{i}]") for i, one in enumerate(value))), "")
+    try:
+        json.dumps(value, allow_nan=False, default=_of_numpy)
+    except (TypeError, ValueError):
+        return f"{path.lstrip('.')}: must be text, true, false or a finite number, not {value!r}"
+    return ""
 
 
 class _Passing(Exception):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import threading
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,21 @@ def test_faults_are_named_with_their_paths(client: tandem.Client) -> None:
         "  budget.eta (line 7): must be at least 2 (got 1)",
     ]
     assert (error.value.code, error.value.status) == ("invalid", 422)
+
+
+def test_values_of_numpy_are_sent_and_others_named(server: FakeServer, client: tandem.Client) -> None:
+    class Scalar:  # as numpy's: what it is in Python is behind tolist
+        def tolist(self) -> int:
+            return 3
+
+    study = client.create_study({**DEFINITION, "stop": {"trials": Scalar()}})
+    assert server.sent("/studies")[0].json["stop"] == {"trials": 3}
+    for wrong, named in (
+        (date(2026, 1, 2), r"^configurations\[1\]\.x: must be .*, not datetime\.date\(2026, 1, 2\)"),
+        (math.inf, r"^configurations\[1\]\.x: must be .* a finite number, not inf"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=named):
+            study.enqueue({"x": 1}, {"x": wrong})
 
 
 def test_finding_studies(client: tandem.Client) -> None:
