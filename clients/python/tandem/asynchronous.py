@@ -24,7 +24,7 @@ from typing import Any, Callable, Optional, SupportsFloat, TypeVar, Union
 
 from .client import Client, Definition
 from .errors import LeaseLost, StudyOver, TandemError
-from .optimize import Outcome, ending
+from .optimize import Outcome, caught, check, count, ending
 from .record import Recommendation, TrialRecord
 from .study import OVER, Study
 from .trial import Trial
@@ -236,11 +236,10 @@ class AsyncStudy:
 
         n_trials, catch and what an objective may return are as in :meth:`Study.optimize`.
         """
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs must be at least 1, not {n_jobs}")
-        caught = (catch,) if isinstance(catch, type) else tuple(catch)
-        left = iter(range(n_trials)) if n_trials is not None else None
-        tasks = [asyncio.ensure_future(self._work(objective, left, caught)) for _ in range(n_jobs)]
+        check(objective, ())
+        exceptions, jobs = caught(catch), count("n_jobs", n_jobs, 1)
+        left = iter(range(count("n_trials", n_trials, 0))) if n_trials is not None else None
+        tasks = [asyncio.ensure_future(self._work(objective, left, exceptions)) for _ in range(jobs)]
         try:
             runs = sum(await asyncio.gather(*tasks))
         finally:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 import threading
 import time
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Callable, Optional, SupportsFloat, Union
 
 from .errors import LeaseLost, TandemError, TrialStopped
@@ -55,8 +57,37 @@ def ending(view: Mapping[str, Any], runs: int) -> str:
     """What somebody who expects results of so many runs has to know of a study that is over; empty if nothing."""
     ended = f"study {view['name']} is {view['status']}: {view.get('reason') or 'nothing more happens in it'}"
     if runs == 0:
-        return f"{ended}. No trial was run; create a study under another name for more trials"
+        return f"{ended}. No trial was run: 'tandem study extend' gives it more, or take another name"
     return ended if view["status"] == "failed" else ""
+
+
+Catch = Union[type[Exception], Sequence[type[Exception]]]
+"""Which exceptions of an objective do not end optimize."""
+
+
+def check(objective: Any, callbacks: Any, timeout: Any = None) -> None:
+    """Raise TypeError for what optimize would stumble over only after it has run a trial, or not at all."""
+    if not callable(objective):
+        raise TypeError(f"objective must be a function of a trial, not {objective!r}")
+    if callable(callbacks) or not all(map(callable, callbacks)):
+        raise TypeError(f"callbacks must be a list of functions, such as [show], not {callbacks!r}")
+    if timeout is not None and not isinstance(timeout, Real):
+        raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
+
+
+def count(name: str, value: Any, least: int) -> int:
+    """A count among the arguments; ValueError if it is no whole number or too small."""
+    if not hasattr(value, "__index__") or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return operator.index(value)
+
+
+def caught(catch: Catch) -> tuple[type[Exception], ...]:
+    """The exceptions as a tuple; TypeError for anything else."""
+    found = (catch,) if isinstance(catch, (type, str)) else tuple(catch)
+    if not all(isinstance(one, type) and issubclass(one, BaseException) for one in found):
+        raise TypeError(f"catch must be exceptions, such as ValueError, not {catch!r}")
+    return found
 
 
 class Runner:
@@ -80,6 +111,7 @@ class Runner:
         self._ending = False
         self._runs = 0
         self._error: Optional[BaseException] = None
+        self._reminded = False
 
     def run(self, n_jobs: int) -> None:
         """Run until a bound is reached or the study is over; raises what the objective raised."""
@@ -117,6 +149,7 @@ class Runner:
                     self._give_back()
                     if session.study_over:
                         return
+                    self._remind()
                     continue
                 self._run(session, *leased)
         except BaseException as error:
@@ -175,6 +208,15 @@ class Runner:
                 self._left -= 1
             return True
 
+    def _remind(self) -> None:
+        """Say once which trials ``ask`` gave that nobody has told the end of: they may be what the study waits for."""
+        held = sorted(trial.number for trial in list(self._study._asked))
+        with self._lock:
+            told, self._reminded = self._reminded, self._reminded or bool(held)
+        if held and not told:
+            text = "study %s has no trial to give; ask() gave %s in this process: tell() how they ended"
+            logger.warning(text, self._study.name, held)
+
     def _give_back(self) -> None:
         with self._lock:
             if self._left is not None:
@@ -191,8 +233,9 @@ def _metrics(trial: Trial, outcome: Outcome) -> dict[str, Any]:
         return dict(outcome)
     if isinstance(outcome, (list, tuple)):
         if len(outcome) != len(trial.objectives):
-            raise ValueError(f"the objective returned {len(outcome)} values for {len(trial.objectives)} objectives")
+            given = f"the objective returned {len(outcome)} values for {len(trial.objectives)} objectives"
+            raise ValueError(f"{given}: return one each for {', '.join(trial.objectives)}")
         return dict(zip(trial.objectives, outcome))
     if len(trial.objectives) != 1:
-        raise ValueError(f"the study has the objectives {list(trial.objectives)}: return a dictionary of them")
+        raise ValueError(f"the study needs the metrics {list(trial.objectives)}: return a dictionary of them")
     return {trial.objectives[0]: outcome}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from . import notebook, plots
 from .client import Client
 from .errors import LeaseLost, StudyOver, TandemError
 from .metrics import decode, decode_list
-from .optimize import Callback, Objective, Outcome, Runner, complete, outcome_of
+from .optimize import Callback, Objective, Outcome, Runner, caught, check, complete, count, outcome_of
 from .plots import Figure
 from .record import Recommendation, TrialRecord
 from .transport import Request
@@ -99,10 +100,9 @@ class Study:
         their checkpoints, wherever a worker asks for them. A warning says that
         the study was over already, so that nothing was run, or that it failed.
         """
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs must be at least 1, not {n_jobs}")
-        caught = (catch,) if isinstance(catch, type) else tuple(catch)
-        Runner(self, objective, (n_trials, timeout), caught, callbacks).run(n_jobs)
+        check(objective, callbacks, timeout)
+        runs = None if n_trials is None else count("n_trials", n_trials, 0)
+        Runner(self, objective, (runs, timeout), caught(catch), callbacks).run(count("n_jobs", n_jobs, 1))
 
     def ask(self, timeout: Optional[float] = None) -> Trial:
         """A trial to run here; answer it with :meth:`tell`.
@@ -224,6 +224,9 @@ class Study:
         view = self.view
         best: Optional[Mapping[str, Any]] = view["progress"].get("best")
         if best:
+            if best.get("violation"):
+                text = f"no trial of {self.name} keeps to its constraints: trial {best['number']} comes nearest"
+                warnings.warn(text, stacklevel=4)
             return best
         if view["status"] in OVER:
             raise ValueError(f"no trial of {self.name} was measured: it is {_ending(view)}")

@@ -53,8 +53,22 @@ def test_optimize_of_a_study_that_is_over_says_so(real_client: tandem.Client) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         study.optimize(lambda trial: trial.params["x"])
-    with pytest.warns(UserWarning, match=r"study over-already is completed: the search is finished\. No trial was run"):
+    with pytest.warns(
+        UserWarning,
+        match=r"study over-already is completed: the search is finished\. No trial was run: 'tandem study extend'",
+    ):
         study.optimize(lambda trial: trial.params["x"])
+
+
+def test_the_best_says_that_no_trial_keeps_to_the_constraints(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("none-feasible", constraints=[{"metric": "size", "max": 1}]))
+    study.optimize(lambda trial: {"loss": 0.25, "size": 3}, n_trials=1)
+    with pytest.warns(UserWarning, match="no trial of none-feasible keeps to its constraints: trial 0 comes nearest"):
+        assert study.best_value == 0.25
+    study.optimize(lambda trial: {"loss": 0.5, "size": 1}, n_trials=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert (study.best_value, study.best_trial.number) == (0.5, 1)
 
 
 def test_asyncio_hears_the_same(real_client: tandem.Client) -> None:

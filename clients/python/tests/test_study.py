@@ -107,7 +107,7 @@ def test_nan_is_a_value(start_server: StartServer) -> None:
     [
         (None, "returned nothing, and epoch 1"),
         ({"loss": 0.1}, "must report every objective: the objective 'accuracy'"),
-        ((0.1, 0.2), "2 values for 1 objectives"),
+        ((0.1, 0.2), "2 values for 1 objectives: return one each for accuracy"),
         ("0.9", "must be a number"),
     ],
 )
@@ -154,6 +154,40 @@ def test_bounds(start_server: StartServer) -> None:
     assert len(study.trials) == 3
     with pytest.raises(ValueError, match="n_jobs"):
         study.optimize(lambda trial: 0.5, n_jobs=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"n_trials": -1}, "n_trials must be a whole number of at least 0, not -1"),
+        ({"n_trials": 2.5}, "n_trials must be a whole number of at least 0, not 2.5"),
+        ({"n_jobs": -1}, "n_jobs must be a whole number of at least 1, not -1"),
+        ({"timeout": "60"}, "timeout must be a number of seconds, not '60'"),
+        ({"catch": "ValueError"}, "catch must be exceptions, such as ValueError, not 'ValueError'"),
+        ({"callbacks": print}, "callbacks must be a list of functions"),
+        ({"objective": 0.5}, "objective must be a function of a trial, not 0.5"),
+    ],
+)
+def test_arguments_that_are_wrong_run_nothing(start_server: StartServer, arguments: dict[str, Any], words: str) -> None:
+    server = start_server(trials=4)
+    with pytest.raises((ValueError, TypeError), match=words):
+        study_on(server).optimize(**{"objective": lambda trial: 0.5, **arguments})
+    assert not server.sent("/leases")
+
+
+def test_a_trial_that_was_never_told_is_named(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tandem.optimize._WAIT_SECONDS", 0.05)
+    server = start_server(trials=2)
+    study = study_on(server)
+    held = study.ask()
+    study.optimize(lambda trial: 0.5, n_trials=1)
+    study.client.study(study.name).optimize(lambda trial: 0.5, timeout=0.3)  # asked for elsewhere
+    assert "tell" not in caplog.text
+    study.optimize(lambda trial: 0.5, timeout=1.0)  # there are no more, and the study is not over
+    assert caplog.text.count(f"ask() gave [{held.number}] in this process: tell() how they ended") == 1
+    study.tell(held, 0.5)
 
 
 def test_jobs_run_at_once(start_server: StartServer) -> None:
