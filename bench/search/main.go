@@ -47,6 +47,7 @@ type options struct {
 	policy   budget.Policy
 	peers    []string
 	python   string
+	seconds  bool
 	limit    time.Duration
 	problems []string
 	save     string
@@ -80,6 +81,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.seeds, "seeds", 30, "runs of each method on each problem")
 	flags.IntVar(&o.first, "first", 1, "seed of the first run; the others follow")
 	flags.Float64Var(&o.trainings, "budget", 30, "budget of a run, in full trainings")
+	flags.BoolVar(&o.seconds, "seconds", false, "a run may take the time of its budget, not its passes (Tandem alone)")
 	workers := flags.String("workers", "1,8", "numbers of simulated workers Tandem runs with; peers have one")
 	methods := flags.String("methods", strings.Join(ours, ","), "Tandem's methods; NAME+down rounds ladders down, NAME+one learns from one rung")
 	climbs := flags.String("promotions", "", "Tandem's promotions, each with an early-stopping rule behind a plus (none+median); empty: the problems' own")
@@ -189,7 +191,12 @@ func run(ctx context.Context, o options) error {
 }
 
 // budget is what a run may spend on the problem, in data passes.
-func (o options) budget(t *table) float64 { return o.trainings * float64(t.maxEpochs()) }
+func (o options) budget(t *table) float64 {
+	if o.seconds {
+		return o.trainings * meanTraining(t)
+	}
+	return o.trainings * float64(t.maxEpochs())
+}
 
 // runPeers runs two peers at a time. What goes wrong is part of the result.
 func runPeers(ctx context.Context, tables []*table, o options) (runs []finished, failures []error) {

@@ -72,11 +72,11 @@ func comparePolicies(ctx context.Context, o options) error {
 
 // meanTraining is the time of one full training, over all rows.
 func meanTraining(t *table) float64 {
-	sum := 0.0
-	for row := range t.points {
+	sum, rows := 0.0, len(t.points)+len(t.drawn) // one of the two is empty
+	for row := range rows {
 		for epoch := 1; epoch <= t.maxEpochs(); epoch++ {
 			sum += t.at(row, epoch, 1).Seconds
 		}
 	}
-	return sum / float64(len(t.points))
+	return sum / float64(rows)
 }

@@ -44,8 +44,10 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 // variants change a study in one way each; they stand behind a method's name.
 func variants() map[string]func(*definition.Definition) {
 	return map[string]func(*definition.Definition){
-		"one":  func(def *definition.Definition) { def.Search.Learning = search.OneRung },
-		"down": func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
+		"pace":  func(def *definition.Definition) { def.Search.Pace = 1 },
+		"pace5": func(def *definition.Definition) { def.Search.Pace = 0.5 },
+		"one":   func(def *definition.Definition) { def.Search.Learning = search.OneRung },
+		"down":  func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
 	}
 }
 
@@ -55,7 +57,7 @@ func (o options) setups() []setup {
 	for _, method := range o.methods {
 		for _, climb := range o.climbs {
 			for _, workers := range o.workers {
-				setups = append(setups, setup{method: method, climb: climb, policy: o.policy, workers: workers})
+				setups = append(setups, setup{method: method, climb: climb, policy: o.policy, workers: workers, seconds: o.seconds})
 			}
 		}
 	}
@@ -68,6 +70,7 @@ type setup struct {
 	climb   string        // a promotion, and an early-stopping rule behind a plus; empty: the problem's own
 	policy  budget.Policy // empty: the problem's own
 	workers int
+	seconds bool // the budget is of time
 	seed    uint64
 	prior   []protocol.Observation
 	// expect is where the optimum is expected, as sure as that; nil: nothing is.
@@ -122,11 +125,17 @@ func (s setup) apply(def definition.Definition) definition.Definition {
 
 // runStudy simulates one study. Its incumbent is the study's recommendation.
 func runStudy(ctx context.Context, t *table, budget float64, s setup) (finished, error) {
-	trace, err := simulator.Run(ctx, s.apply(t.definition), t, simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease, Prior: s.prior})
+	bounds := simulator.Options{Workers: s.workers, Seed: s.seed, MaxCost: budget, LeaseSeconds: longLease, Prior: s.prior}
+	spent := func(p simulator.Point) float64 { return p.Cost }
+	if s.seconds {
+		bounds.MaxCost, bounds.MaxSeconds = 0, budget
+		spent = func(p simulator.Point) float64 { return p.Seconds }
+	}
+	trace, err := simulator.Run(ctx, s.apply(t.definition), t, bounds)
 	if err != nil {
 		return finished{}, err
 	}
 	one := finished{method: s.name(), problem: t.name, seed: s.seed, workers: s.workers, budget: budget, seconds: trace.Seconds}
-	one.follow(t, trace.Points, func(p simulator.Point) float64 { return p.Cost })
+	one.follow(t, trace.Points, spent)
 	return one, nil
 }
