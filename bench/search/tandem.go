@@ -44,10 +44,8 @@ func runTandem(ctx context.Context, tables []*table, o options) ([]finished, err
 // variants change a study in one way each; they stand behind a method's name.
 func variants() map[string]func(*definition.Definition) {
 	return map[string]func(*definition.Definition){
-		"pace":  func(def *definition.Definition) { def.Search.Pace = 1 },
-		"pace5": func(def *definition.Definition) { def.Search.Pace = 0.5 },
-		"one":   func(def *definition.Definition) { def.Search.Learning = search.OneRung },
-		"down":  func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
+		"one":  func(def *definition.Definition) { def.Search.Learning = search.OneRung },
+		"down": func(def *definition.Definition) { def.Budget.Rounding = budget.Down },
 	}
 }
 

@@ -70,8 +70,6 @@ type Search struct {
 	Population int `json:"population,omitempty"`
 	// Brackets bounds the starting rungs used; 0 means all, as in Hyperband.
 	Brackets int `json:"brackets"`
-	// Pace is how much a configuration's seconds weigh against how likely it is good.
-	Pace float64 `json:"pace,omitempty"`
 	// Learning is from which outcomes the models of bohb and tpe learn. Studies
 	// that were stored without it learn from one rung.
 	Learning search.Learning `json:"learning,omitempty"`
@@ -286,7 +284,6 @@ func (d Definition) SearchSettings() search.Settings {
 		EarlyStopping: d.Search.EarlyStopping,
 		Restarts:      d.Search.Restarts,
 		Repeats:       d.Search.Repeats,
-		Pace:          d.Search.Pace,
 	}
 	for _, objective := range d.Objectives {
 		settings.Maximize = append(settings.Maximize, objective.Direction == Maximize)

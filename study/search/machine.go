@@ -92,7 +92,6 @@ func (m *machine) observe(e Event) error {
 		return nil
 	}
 	if e.Kind == Measured {
-		m.history.Pace(e.Trial, e.Pace)
 		m.history.Measure(e.Trial, slices.Clone(e.Values), e.Violation)
 	} else {
 		m.history.Fail(e.Trial)

@@ -19,7 +19,7 @@ import (
 func methods() map[string]func(Settings) (propose.Proposer, error) {
 	return map[string]func(Settings) (propose.Proposer, error){
 		"bohb": func(s Settings) (propose.Proposer, error) {
-			return bohb.New(s.Space, s.Seed, s.RandomFraction, s.Learning == LowerRungs).Weigh(s.Pace), nil
+			return bohb.New(s.Space, s.Seed, s.RandomFraction, s.Learning == LowerRungs), nil
 		},
 		"cma-es": func(s Settings) (propose.Proposer, error) { return cmaes.New(s.Space, s.Seed, s.Restarts) },
 		"random": func(Settings) (propose.Proposer, error) { return propose.Random{}, nil },

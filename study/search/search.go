@@ -54,8 +54,6 @@ type Settings struct {
 	RandomFraction float64 `json:"random_fraction"`
 	// Learning is what the models of bohb and tpe know; not set, it is one rung.
 	Learning Learning `json:"learning,omitempty"`
-	// Pace is how much a configuration's seconds weigh against how likely it is good (bohb).
-	Pace float64 `json:"pace,omitempty"`
 	// GridPoints is how many points the grid takes of each continuous range.
 	GridPoints int `json:"grid_points"`
 	// Restarts is how cma-es goes on when it has arrived; not set, it is IPOP.
@@ -121,8 +119,6 @@ type Event struct {
 	// Violation is by how much the outcome misses the study's constraints: 0
 	// for a feasible one. Infinity is one that cannot be told.
 	Violation trial.Float `json:"violation,omitempty"`
-	// Pace is the trial's seconds for a pass over the data; 0: not known.
-	Pace float64 `json:"pace,omitempty"`
 	// Configuration belongs to Enqueued; parts may be missing.
 	Configuration space.Configuration `json:"params,omitempty"`
 	// RetryOf belongs to Enqueued: the failed trial that is tried again, once.

@@ -106,7 +106,7 @@ func (tx *Transaction) measured(t trial.Trial, afterwards string) (trial.Trial, 
 func tell(tx *Transaction, t trial.Trial) error {
 	result := t.Results[len(t.Results)-1]
 	_, err := tx.Search(search.Event{
-		Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: approximation.Corrected(tx.Session.Study.Definition, result), Violation: result.Violation, Pace: pace(t),
+		Kind: search.Measured, Trial: t.Number, Rung: t.Rung, Values: approximation.Corrected(tx.Session.Study.Definition, result), Violation: result.Violation,
 	})
 	return err
 }
@@ -322,17 +322,4 @@ func (r *Session) Rested(now time.Time) bool {
 	r.noteAble(now, 0)
 	r.noted()
 	return ended
-}
-
-// pace is the trial's seconds for a pass over the data so far; 0: not known.
-func pace(t trial.Trial) float64 {
-	passes, epochs := 0.0, 0
-	for _, r := range t.Results {
-		passes += float64(r.Budget.Epochs-epochs) * r.Budget.DataFraction
-		epochs = r.Budget.Epochs
-	}
-	if passes > 0 {
-		return float64(t.Seconds) / passes
-	}
-	return 0
 }

@@ -27,7 +27,6 @@ const (
 // ones. The model belongs to one rung, the highest with enough observations.
 type BOHB struct {
 	randomFraction float64
-	pace           float64 // how much seconds weigh
 	// even gives the share that no model chooses: points of a Sobol sequence,
 	// which cover the space more evenly than as many uniform draws. It is nil
 	// where the space has too many parameters for that.
@@ -43,11 +42,7 @@ type BOHB struct {
 type Model struct {
 	Good, Bad, Pending kde.Density
 	sums               []float64 // a buffer
-	pace               float64   // how much seconds weigh
 }
-
-// Weigh makes the model prefer configurations that take fewer seconds for a pass.
-func (b *BOHB) Weigh(pace float64) *BOHB { b.pace = pace; return b }
 
 // New returns the proposer of a space; randomFraction of the configurations are
 // chosen by no model. With below, the model learns from what failed at lower rungs.
@@ -74,7 +69,6 @@ func (b *BOHB) Propose(h *ladder.History, r *rand.Rand) (ladder.Proposal, bool) 
 		return propose.Uniform(h, r, reason)
 	}
 	b.fit(h, at)
-	b.model.pace = b.pace
 	if configuration, ok := b.model.Best(h, r); ok {
 		reason := fmt.Sprintf("drawn from the model of rung %d, which has %d observations", at, b.size)
 		return ladder.Proposal{Configuration: configuration, Origin: propose.OriginModel, Reason: reason}, true
@@ -141,7 +135,6 @@ func (b *BOHB) gather(h *ladder.History, entries []ladder.Entry) [][]float64 {
 func (m *Model) Best(h *ladder.History, r *rand.Rand) (space.Configuration, bool) {
 	dimensions := len(h.Cube.Dimensions())
 	memory := make([]float64, modelCandidates*dimensions)
-	c := newCost(h, m.pace)
 	candidates := make([]kde.Candidate, 0, modelCandidates)
 	for range kde.Rounds {
 		candidates = candidates[:0]
@@ -150,7 +143,7 @@ func (m *Model) Best(h *ladder.History, r *rand.Rand) (space.Configuration, bool
 			m.Good.Draw(r, bandwidthFactor, point)
 			h.Cube.Mask(point)
 			if !h.Cube.Forbids(point) {
-				candidates = append(candidates, kde.Candidate{Point: point, Ratio: m.Ratio(point) - m.pace*c.of(point)})
+				candidates = append(candidates, kde.Candidate{Point: point, Ratio: m.Ratio(point)})
 			}
 		}
 		kde.SortCandidates(candidates)

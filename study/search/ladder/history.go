@@ -96,16 +96,6 @@ type History struct {
 	// halving says that trials pass all rungs in one go and are stopped on the
 	// way (the stopping rule halving).
 	halving bool
-	Paces   map[int]float64
-}
-
-func (h *History) Pace(number int, p float64) {
-	if h.Paces == nil {
-		h.Paces = map[int]float64{}
-	}
-	if p > 0 {
-		h.Paces[number] = p
-	}
 }
 
 // New returns that of a search without trials. halving says that trials pass
