@@ -68,15 +68,12 @@ func main() {
 }
 
 func parse(arguments []string) (options, error) {
-	o, names, ours := options{}, []string(nil), []string(nil)
+	o, names := options{}, []string(nil)
 	for _, one := range peers() {
 		names = append(names, one.name)
 	}
-	for _, method := range search.Names() {
-		if method != "grid" { // of five parameters or more it sees one corner
-			ours = append(ours, method)
-		}
-	}
+	// Of five parameters or more the grid sees one corner.
+	ours := slices.DeleteFunc(search.Names(), func(method string) bool { return method == "grid" })
 	flags := flag.NewFlagSet("search", flag.ContinueOnError)
 	flags.IntVar(&o.seeds, "seeds", 30, "runs of each method on each problem")
 	flags.IntVar(&o.first, "first", 1, "seed of the first run; the others follow")
@@ -114,8 +111,8 @@ func parse(arguments []string) (options, error) {
 			return o, fmt.Errorf("-warm: there is no %q, only %s", name, strings.Join(warmNames(), ", "))
 		}
 	}
-	o.climbs, o.policy = list(*climbs), budget.Policy(*policy)
-	if len(o.climbs) == 0 {
+	o.policy = budget.Policy(*policy)
+	if o.climbs = list(*climbs); len(o.climbs) == 0 {
 		o.climbs = []string{""}
 	}
 	for _, name := range o.peers {
