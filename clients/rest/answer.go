@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,8 +42,8 @@ func retryAfter(header http.Header) time.Duration {
 	return min(max(until.Sub(now), 0), longestAsked)
 }
 
-// problemOf decodes an answer that is no success. A server without a path that we know is of
-// another build, whether it says that or not.
+// problemOf decodes an answer that is no success. A server without a path or a field that we
+// know is of another build, whether it says that or not.
 func problemOf(r request, response *http.Response, agent string) error {
 	var document struct {
 		Code   problem.Code    `json:"code"`
@@ -51,7 +52,8 @@ func problemOf(r request, response *http.Response, agent string) error {
 	}
 	data, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // what came is all there is
 	if json.Unmarshal(data, &document) == nil && document.Code != "" {
-		if agent != "" && strings.HasPrefix(document.Detail, "there is nothing at this path") && !strings.Contains(document.Detail, "this server is") {
+		unknown := strings.HasPrefix(document.Detail, "there is nothing at this path") || slices.ContainsFunc(document.Errors, func(one problem.Field) bool { return one.Message == "is not a field of this request" })
+		if agent != "" && unknown && !strings.Contains(document.Detail, "this server is") {
 			document.Detail += " (this server is of another build than " + agent + ": upgrade the older one)"
 		}
 		return &problem.Error{Code: document.Code, Detail: document.Detail, Fields: document.Errors}

@@ -2,8 +2,10 @@ package rest_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	emu "github.com/tandem-tune/tandem/inference_emu"
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
@@ -36,6 +38,13 @@ func TestAServerOfAnotherBuildIsCalledSo(t *testing.T) {
 		s := &server{t: t, answer: always(404, `{"code":"not_found","detail":"`+detail+`"}`)}
 		if _, err := s.client(impatient).Studies(t.Context()); !problem.Is(err, problem.NotFound) || err.Error() != want {
 			t.Errorf("%s is told as %v", detail, err)
+		}
+	}
+	for message, told := range map[string]bool{"is not a field of this request": true, "is not a field of a study": false, "must be a number": false} {
+		s := &server{t: t, answer: always(422, `{"code":"invalid","detail":"the request has a fault","errors":[{"path":"agent","message":"`+message+`"}]}`)}
+		_, err := s.client(impatient).AskBoard(t.Context(), emu.BoardAsk{})
+		if !problem.Is(err, problem.Invalid) || strings.Contains(err.Error(), "(this server is of another build than test/1: upgrade the older one)") != told {
+			t.Errorf("%s is told as %v", message, err)
 		}
 	}
 }
