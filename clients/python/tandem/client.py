@@ -9,13 +9,14 @@ import os
 import re
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 from urllib.parse import quote, urlsplit
 
 from .errors import ConflictError, from_problem
 from .local import is_local, session
-from .transport import AUTHORITY, Body, Request, Transport
+from .transport import AUTHORITY, Body, Request, Transport, of_numpy
 from .version import VERSION
 from .warm import WarmStart, objectives_of, observations, read
 
@@ -55,6 +56,7 @@ class Client:
         patience: float = 60.0,
     ) -> None:
         named = url or os.environ.get("TANDEM_SERVER")
+        self._again = partial(Client, named, ca=ca, patience=patience)
         self.url = (named or DEFAULT_URL).rstrip("/")
         if is_local(self.url):
             if token:
@@ -68,14 +70,18 @@ class Client:
     def __repr__(self) -> str:
         return f"<tandem.Client {self.url}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled without the token, which a file should not keep: TANDEM_TOKEN has it where it is read."""
+        return self._again, ()
+
     def create_study(
         self, definition: Definition, *, load_if_exists: bool = False, warm_start: Optional[WarmStart] = None
     ) -> Study:
         """Create a study. A definition with faults raises :class:`InvalidError`, which names every one.
 
         With ``load_if_exists`` a study of that name that exists already is
-        returned as it is, whatever its definition. That it has fewer trials
-        (``stop.trials``) is logged as a warning.
+        returned as it is. Another space or objective, and fewer trials
+        (``stop.trials``), are logged as a warning.
 
         ``warm_start`` is what was measured elsewhere, to begin with: a list of
         ``{"params": {...}, "value": 0.93}`` (``epochs``, ``data_fraction`` and
@@ -90,7 +96,7 @@ class Client:
             view = self.transport.send(Request("POST", self.path("studies"), "create the study", body))
         except ConflictError:
             if load_if_exists and name:
-                return _with_its_trials(self.study(name), _content(definition))
+                return _with_its_own(self.study(name), _content(definition))
             raise
         return self._study(view)
 
@@ -194,15 +200,42 @@ def _content(definition: Definition) -> Any:
     return json.loads(text) if Path(definition).suffix == ".json" else text
 
 
-def _with_its_trials(study: Study, content: Any) -> Study:
-    """The study that exists, of which is said that it ends after fewer trials than the definition's content has."""
+def _with_its_own(study: Study, content: Any) -> Study:
+    """The study that exists, of which is said where it searches otherwise than content, or ends after fewer trials."""
     stop = content.get("stop") if isinstance(content, Mapping) else None
     wanted = stop.get("trials") if isinstance(stop, Mapping) else None
-    has = study.view["definition"].get("stop", {}).get("trials", 0)
+    definition = study.view["definition"]
+    has = definition.get("stop", {}).get("trials", 0)
+    others = _differences(content, definition)
+    if others:
+        text = "study %s exists and goes on with its own definition: %s. A study under another name has yours"
+        logger.warning(text, study.name, "; ".join(others))
     if isinstance(wanted, int) and 0 < has < wanted:
         text = "study %s exists and ends after %d trials, not %d: study.extend(trials=%d) gives it more"
         logger.warning(text, study.name, has, wanted, wanted - has)
     return study
+
+
+def _differences(content: Any, definition: Mapping[str, Any]) -> list[str]:
+    """Where a study has other objectives than the content of a definition, or another space; text is not compared."""
+    if not isinstance(content, Mapping):
+        return []
+    wanted, has = objectives_of(content), objectives_of(definition)
+    found = [f"its objective is {has}, not {wanted}"] if wanted != has else []
+    given = content.get("space")
+    if not isinstance(given, Mapping) or "parameters" in given:
+        return found
+    space = {str(one["name"]): one for one in definition.get("space", {}).get("parameters") or ()}
+    found += [f"it has no parameter {name}" for name in given if name not in space]
+    for name, own in space.items():
+        if name not in given:
+            found.append(f"it has the parameter {name}")
+            continue
+        wished = json.loads(json.dumps(given[name], default=of_numpy))  # as the server has it: no tuples
+        for key in ("type", "low", "high", "log", "step", "values"):
+            if key in wished and (wished[key] or 0) != (own.get(key) or 0):
+                found.append(f"its {name} has {key} {own.get(key)}, not {wished[key]}")
+    return found
 
 
 def _warm_body(definition: Definition, warm_start: WarmStart) -> Body:

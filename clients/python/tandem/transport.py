@@ -42,7 +42,7 @@ class Body:
     def json(document: Any) -> Body:
         # allow_nan=False: NaN would not be JSON; metrics are encoded before.
         try:
-            return Body.text(json.dumps(document, allow_nan=False, default=_of_numpy), "application/json")
+            return Body.text(json.dumps(document, allow_nan=False, default=of_numpy), "application/json")
         except (TypeError, ValueError) as error:
             raise type(error)(_misfit(document) or str(error)) from None
 
@@ -225,7 +225,7 @@ def _distrust(place: str, authority: str, error: ssl.SSLCertVerificationError) -
     return f"{who} has signed the certificate of {place}: {advice} ({said})"
 
 
-def _of_numpy(value: Any) -> Any:
+def of_numpy(value: Any) -> Any:
     """A scalar or an array of numpy as JSON has it."""
     if hasattr(value, "tolist"):
         return value.tolist()
@@ -239,7 +239,7 @@ def _misfit(value: Any, path: str = "") -> str:
     if isinstance(value, (list, tuple)):
         return next(filter(None, (_misfit(one, f"{path}[{i}]") for i, one in enumerate(value))), "")
     try:
-        json.dumps(value, allow_nan=False, default=_of_numpy)
+        json.dumps(value, allow_nan=False, default=of_numpy)
     except (TypeError, ValueError):
         return f"{path.lstrip('.')}: must be text, true, false or a finite number, not {value!r}"
     return ""

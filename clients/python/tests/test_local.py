@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -153,10 +154,16 @@ def test_a_study_that_exists_with_fewer_trials_says_how_it_gets_more(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = tandem.Client()
-    definition = {
+    definition: dict[str, Any] = {
         "name": "toy",
         "objective": {"metric": "score", "direction": "maximize"},
-        "space": {"x": {"type": "float", "low": 0, "high": 1}},
+        "space": {
+            "x": {"type": "float", "low": 0, "high": 1, "log": False},
+            "n": {"type": "int", "low": 1, "high": 9, "step": 1},
+            "rate": {"type": "float", "low": 1e-4, "high": 0.1, "log": True},
+            "size": {"type": "ordinal", "values": (16, 32)},
+            "kind": {"values": ["a", True, 1.5], "when": {"n": [1, 2]}},
+        },
         "budget": {"epochs": 1},
         "search": {"method": "random"},
     }
@@ -164,6 +171,16 @@ def test_a_study_that_exists_with_fewer_trials_says_how_it_gets_more(
     for trials in (6, 2):  # nothing is missing
         assert client.create_study({**definition, "stop": {"trials": trials}}, load_if_exists=True).id == first.id
     assert caplog.messages == []
+    other: dict[str, Any] = {**definition, "objective": {"metric": "score", "direction": "minimize"}}
+    other["space"] = {**definition["space"], "x": {"type": "float", "low": 0, "high": 2}, "y": {"values": ("a", "b")}}
+    del other["space"]["kind"]
+    assert client.create_study({**other, "stop": {"trials": 6}}, load_if_exists=True).id == first.id
+    assert caplog.messages == [
+        "study toy exists and goes on with its own definition: its objective is [('score', 'maximize')], not "
+        "[('score', 'minimize')]; it has no parameter y; its x has high 1, not 2; it has the parameter kind. "
+        "A study under another name has yours"
+    ]
+    caplog.clear()
     again = client.create_study({**definition, "stop": {"trials": 10}}, load_if_exists=True)
     assert caplog.messages == ["study toy exists and ends after 6 trials, not 10: study.extend(trials=4) gives it more"]
     again.extend(trials=4)
