@@ -53,6 +53,10 @@ class Study:
     def __repr__(self) -> str:
         return f"<tandem.Study {self.name!r} on {self.client.url}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its name: the trials that were asked for here stay here."""
+        return Study, (self.client, {"id": self.id, "name": self.name, "owner": self.owner})
+
     @property
     def view(self) -> Mapping[str, Any]:
         """The whole study as the server describes it: definition, rungs, progress."""

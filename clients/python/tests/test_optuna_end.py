@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import runpy
 import subprocess
@@ -83,6 +84,20 @@ def test_a_study_goes_on_while_another_process_works_on_it(real_client: tandem.C
     goes_on.set()
     other.join(60)
     rests(server_study(first))
+
+
+def test_a_study_can_be_copied_and_kept(real_client: tandem.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = os.environ["TANDEM_TOKEN"]
+    study = optuna.create_study(study_name="kept", client=tandem.Client(real_client.url, token))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    monkeypatch.delenv("TANDEM_TOKEN")
+    stranger = copy.deepcopy(study)  # as scripts keep it in a file: without the token
+    with pytest.raises(tandem.AuthError):
+        stranger.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    monkeypatch.setenv("TANDEM_TOKEN", token)
+    copied = copy.deepcopy(study)
+    copied.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    assert len(copied.trials) == len(tandem.load_study("kept").trials) == 8
 
 
 def test_two_loops_of_one_study(real_client: tandem.Client) -> None:

@@ -83,6 +83,14 @@ class TandemSampler(BaseSampler):
         self._looking: set[int] = set()
         """Running trials that look at the space."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_lock": None, "_runs": {}, "_looking": set(), "_history": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+        self._history = History(self.study) if self.study is not None else None
+
     def use(self, client: Optional[Client] = None, load_if_exists: bool = False) -> None:
         """Take what create_study was given besides: the server to work on, and that the study may be there already."""
         self._client = client or self._client
