@@ -154,7 +154,7 @@ func (p *Planner) decide(now time.Time, shape Shape, wanted int, have *supply, p
 	} {
 		if bound.left < more {
 			more = max(0, bound.left)
-			plan.note("", "%d trials wait for more workers of the shape %s: %s", wanted, shape.Name, bound.why)
+			plan.note("", "%s for more workers of the shape %s: %s", waiting(wanted), shape.Name, bound.why)
 		}
 	}
 	if shape.GPUHoursADay > 0 && r.GPUHours >= shape.GPUHoursADay {
@@ -181,4 +181,12 @@ func newest(pending, undecided []string, count int) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// waiting says how many trials wait.
+func waiting(trials int) string {
+	if trials == 1 {
+		return "1 trial waits"
+	}
+	return fmt.Sprintf("%d trials wait", trials)
 }
