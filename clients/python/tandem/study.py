@@ -8,6 +8,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 from urllib.parse import urlencode
@@ -115,6 +116,8 @@ class Study:
         other workers), for at most ``timeout`` seconds: then TimeoutError.
         Raises :class:`StudyOver` when the study has ended.
         """
+        if timeout is not None and not isinstance(timeout, Real):
+            raise TypeError(f"ask takes a timeout in seconds, not {timeout!r}: parameters are in the study's space")
         with self._lock:
             if self._session is None:
                 self._session = Session(self.client, self.id)
@@ -151,6 +154,8 @@ class Study:
         """
         if state not in (None, "failed", "interrupted"):
             raise ValueError(f"state must be 'failed', 'interrupted' or left out, not {state!r}")
+        if not isinstance(trial, Trial):
+            raise TypeError(f"tell takes the trial that ask gave, not {trial!r}")
         link = self._asked.get(trial)
         if link is None:
             raise ValueError(f"trial {trial.number} was not asked for here, or has been told already")

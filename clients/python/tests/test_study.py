@@ -503,6 +503,16 @@ def test_ask_waits_for_so_long(start_server: StartServer) -> None:
             study.ask()
 
 
+def test_ask_and_tell_name_what_they_take(start_server: StartServer) -> None:
+    study = study_on(start_server(trials=1))
+    with pytest.raises(TypeError, match=r"ask takes a timeout in seconds, not \{'x': 1\}"):
+        study.ask({"x": 1})  # type: ignore[arg-type]
+    trial = study.ask(1)
+    with pytest.raises(TypeError, match="tell takes the trial that ask gave, not 0"):
+        study.tell(trial.number, 0.5)  # type: ignore[arg-type]
+    assert study.tell(trial, 0.5) == "completed"
+
+
 def test_an_unfinished_ask_is_given_back_when_the_study_is_dropped(start_server: StartServer) -> None:
     server = start_server(trials=1)
     study = study_on(server)
