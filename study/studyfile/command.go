@@ -163,10 +163,15 @@ func readSecrets(s tree.Section, environment map[string]string) []string {
 }
 
 // readSandbox reads what the study wants of the workers' sandbox.
-func readSandbox(s tree.Section) string {
+func readSandbox(s tree.Section, processes int) string {
 	wish, before := "", len(s.Faults)
 	s.Text("sandbox", 16, &wish)
-	if n, at := s.Get("sandbox"); n != nil && len(s.Faults) == before && wish != "strict" {
+	n, at := s.Get("sandbox")
+	if wish == "strict" && processes > 1 {
+		s.Fault(at, n, "leaves no network, over which the %d processes of a trial find each other: leave out sandbox or processes", processes)
+		return ""
+	}
+	if n != nil && len(s.Faults) == before && wish != "strict" {
 		s.Fault(at, n, "must be strict, for a study that runs only where all layers of the sandbox hold, and without a network; leave it out for what each worker has")
 		return ""
 	}

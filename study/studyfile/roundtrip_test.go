@@ -209,6 +209,7 @@ func definitions() *rapid.Generator[definition.Definition] {
 			o.Metric, o.Expression, o.Name = "", rapid.SampledFrom([]string{"a.b / c", " a", "a > 0 ?\n 1: 2", "max(a,\t-1e3)**2"}).Draw(t, "formula"), "of.it"
 		}
 		if def.Encryption != nil && def.Service == nil && def.Inference == nil && rapid.Bool().Draw(t, "confidential") {
+			def.Processes = 0 // they need a network
 			def.Confidential, def.Sandbox = &definition.Confidential{Policy: strings.Repeat("0e", 32), Log: definition.LogTail, Metrics: map[string]definition.Told{}}, "strict"
 			for _, name := range append(def.NeedsReported(def.Names()), "loss") {
 				def.Confidential.Metrics[name] = definition.Told{Low: -1, High: 2.5, Round: 0.01}

@@ -33,7 +33,7 @@ func readStudy(d *tree.Decoder, root *tree.Node) definition.Definition {
 	def.Environment = readEnvironment(s)
 	def.Secrets = readSecrets(s, def.Environment)
 	def.Encryption = encryption.Read(s, def.Command)
-	def.Sandbox = readSandbox(s)
+	def.Sandbox = readSandbox(s, def.Processes)
 	s.Number("epoch_timeout_seconds", 0, year, &def.EpochTimeoutSeconds)
 	readStall(s, &def)
 	def.Objectives = readObjectives(s)
