@@ -92,7 +92,7 @@ func (s Space) read(c Configuration) (Configuration, []problem.Field) {
 		canonical[p.Name] = accepted
 	}
 	for _, name := range s.unknown(c) {
-		fault(name, "is not a parameter of the search space")
+		fault(name, s.stranger(name))
 	}
 	for i, forbidden := range s.Forbidden {
 		if holdAll(forbidden, c, active) {
@@ -103,6 +103,19 @@ func (s Space) read(c Configuration) (Configuration, []problem.Field) {
 		}
 	}
 	return canonical, faults
+}
+
+// stranger says that no parameter has the name, and which was probably meant.
+func (s Space) stranger(name string) string {
+	known := make([]string, len(s.Parameters))
+	for i, p := range s.Parameters {
+		known[i] = p.Name
+	}
+	said := "is not a parameter of the search space"
+	if meant := problem.Meant(name, known); meant != "" {
+		said += ": did you mean " + meant + "?"
+	}
+	return said
 }
 
 // unknown returns the configuration's names that the space lacks, sorted.

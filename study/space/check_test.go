@@ -1,8 +1,10 @@
 package space_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/study/space"
 )
 
@@ -49,6 +51,22 @@ func TestCheckAndPart(t *testing.T) {
 				t.Errorf("its part is %v, %v: %v", part, err, s.Check(part))
 			}
 		})
+	}
+}
+
+// What nothing is like is not guessed.
+func TestTheParameterThatWasMeantIsNamed(t *testing.T) {
+	for name, want := range map[string]string{"l_r": "is not a parameter of the search space: did you mean lr?", "zz": "is not a parameter of the search space"} {
+		given := sgd()
+		given[name] = space.Int(1)
+		if faults := network().Check(given); len(faults) != 1 || faults[0].Message != want {
+			t.Errorf("%s: %v", name, faults)
+		}
+		_, err := network().Part(space.Configuration{name: space.Int(1)})
+		var invalid *problem.Error
+		if !errors.As(err, &invalid) || len(invalid.Fields) != 1 || invalid.Fields[0].Message != want {
+			t.Errorf("part of %s: %v", name, err)
+		}
 	}
 }
 

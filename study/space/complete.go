@@ -52,7 +52,7 @@ func (s Space) accepted(c Configuration) (Configuration, []problem.Field) {
 		known[p.Name] = accepted
 	}
 	for _, name := range s.unknown(c) {
-		faults = append(faults, problem.Field{Path: "params." + name, Message: "is not a parameter of the search space", Value: c[name].String()})
+		faults = append(faults, problem.Field{Path: "params." + name, Message: s.stranger(name), Value: c[name].String()})
 	}
 	return known, faults
 }

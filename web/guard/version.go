@@ -29,5 +29,5 @@ func (g *Guard) Dated(ctx context.Context, document *answer.Document) *answer.Do
 }
 
 func unknown(fault problem.Field) bool {
-	return strings.HasPrefix(fault.Message, "is not a field of ") || strings.HasPrefix(fault.Message, "is not a parameter of ")
+	return strings.HasPrefix(fault.Message, "is not a field of ") || fault.Message == "is not a parameter of this request"
 }
