@@ -98,6 +98,12 @@ func TestExpectedSecondsCountRunsThatNeverArrive(t *testing.T) {
 	if low, high := ratioInterval([]pair{{{3, 9}, {4, 9}}, {{3, 9}, {4, 9}}}); low != 0.75 || high != 0.75 {
 		t.Errorf("equal repetitions spread from %g to %g", low, high)
 	}
+	if got, want := ratio([]pair{{{3, 9}, {never, 9}}}), "base never (base never to base never)"; got != want {
+		t.Errorf("the ratio to a base that never arrives is %q, want %q", got, want)
+	}
+	if got, want := ratio([]pair{{{never, 9}, {3, 9}}}), "never (never to never)"; got != want {
+		t.Errorf("the ratio of an arm that never arrives is %q, want %q", got, want)
+	}
 	if seconds, _ := expectedTo([]pair{{{never, 9}, {never, 9}}}, 0); !math.IsInf(seconds, 1) {
 		t.Errorf("nobody arrives after %g s", seconds)
 	}

@@ -87,10 +87,18 @@ func expectedTo(pairs []pair, side int) (seconds float64, reached int) {
 }
 
 // ratio is the median over the workloads of the ratio of both sides' expected
-// seconds, with its interval; 0 where only the arm arrives.
+// seconds, with its interval. It says where only one side arrives.
 func ratio(workloads ...[]pair) string {
 	low, high := ratioInterval(workloads...)
-	return fmt.Sprintf("%s (%s to %s)", number(medianRatio(workloads...), 2), number(low, 2), number(high, 2))
+	return fmt.Sprintf("%s (%s to %s)", ratioNumber(medianRatio(workloads...)), ratioNumber(low), ratioNumber(high))
+}
+
+// ratioNumber prints a ratio of expected seconds, which is 0 where the base never arrives.
+func ratioNumber(value float64) string {
+	if value == 0 {
+		return "base never"
+	}
+	return number(value, 2)
 }
 
 func medianRatio(workloads ...[]pair) float64 {
