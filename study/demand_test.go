@@ -183,8 +183,11 @@ func TestWantedIsWhatNewWorkersWouldRun(t *testing.T) {
 		if got, err := w.service.Wanted(w.ctx); err != nil || got.Studies[0].Trials != 2 {
 			t.Errorf("within the quota %+v is wanted, %v", got, err)
 		}
-		if got, err := w.service.Wanted(access.WithCaller(admin, access.Caller{Owner: "bob", Sight: access.Own})); err != nil || len(got.Studies) != 0 {
+		if got, err := w.service.Wanted(access.WithCaller(admin, access.Caller{Owner: "bob", Sight: access.Own})); err != nil || len(got.Studies) != 0 || got.User != "bob" {
 			t.Errorf("another user sees %+v, %v", got, err)
+		}
+		if got, err := w.service.Wanted(admin); err != nil || len(got.Studies) != 1 || got.User != "" {
+			t.Errorf("an administrator sees %+v, %v", got, err)
 		}
 		if _, err := w.service.Pause(w.ctx, created.ID); err != nil {
 			t.Fatal(err)

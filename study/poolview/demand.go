@@ -44,6 +44,9 @@ func (s *Views) Wanted(ctx context.Context) (crew.PoolWanted, error) {
 	all, caller := s.of.Allocator.Snapshot(), access.CallerOf(ctx)
 	quotas := accounts(all)
 	answer := crew.PoolWanted{Studies: []crew.WantedStudy{}, Workers: []crew.LaunchedWorker{}}
+	if caller.Sight == access.Own {
+		answer.User = caller.Owner
+	}
 	for r := range s.of.Sessions.Each() {
 		if err := ctx.Err(); err != nil {
 			return answer, err

@@ -42,6 +42,8 @@ type PoolWanted struct {
 	Studies []WantedStudy `json:"studies"`
 	// Workers are those that were launched with the caller's token.
 	Workers []LaunchedWorker `json:"workers" doc:"those that launchers started with this token"`
+	// User is whose studies alone these are.
+	User string `json:"user,omitempty" doc:"whose studies alone these are; missing: those of all users and administrators"`
 	// Free is how many trials other workers would take that are open to the studies.
 	Free int `json:"free" minimum:"0" doc:"how many more trials other workers would take"`
 }

@@ -178,6 +178,9 @@ func (l *Loop) look(ctx context.Context) (seen launcher.Seen, ids map[string]str
 	if err != nil {
 		return seen, nil, err
 	}
+	if wanted.User != "" {
+		l.Say("user", "its workers run the trials of user %s alone; with a token of --name '*' those of all", wanted.User)
+	}
 	l.wanted = map[string]int{}
 	for _, one := range wanted.Studies {
 		l.wanted[one.StudyID] = one.Trials

@@ -1,8 +1,10 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,7 @@ type server struct {
 	loop.Server
 	now, then wants
 	from      time.Time
+	user      string
 }
 
 func (s *server) PoolWanted(context.Context) (crew.PoolWanted, error) {
@@ -27,7 +30,7 @@ func (s *server) PoolWanted(context.Context) (crew.PoolWanted, error) {
 	if !time.Now().Before(s.from) {
 		w = s.then
 	}
-	return crew.PoolWanted{Studies: []crew.WantedStudy{{StudyID: "first", Trials: w.first}, {StudyID: "second", Trials: w.second}}}, nil
+	return crew.PoolWanted{User: s.user, Studies: []crew.WantedStudy{{StudyID: "first", Trials: w.first}, {StudyID: "second", Trials: w.second}}}, nil
 }
 
 // idle is an engine that has nothing.
@@ -60,5 +63,21 @@ func TestItLooksWhenMoreIsWanted(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestItSaysWhoseTrialsItsWorkersRun: once, and nothing if they run those of all.
+func TestItSaysWhoseTrialsItsWorkersRun(t *testing.T) {
+	for user, want := range map[string]int{"ann": 1, "": 0} {
+		var out bytes.Buffer
+		l := &loop.Loop{Server: &server{user: user}, Engine: idle{}, Planner: &launcher.Planner{}, DryRun: true, Out: &out}
+		for range 2 {
+			if err := l.Tick(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Count(out.String(), "its workers run the trials of user ann alone"); got != want {
+			t.Errorf("with a token of %q it says %d times, want %d:\n%s", user, got, want, out.String())
+		}
 	}
 }
