@@ -44,6 +44,18 @@ func Waits(code string) string {
 	return said + " (Slurm: " + code + ")"
 }
 
+// remedy says what helps against what sbatch says when it refuses an array that is larger
+// than the site or the account takes; "" of all else.
+func remedy(said string) string {
+	switch {
+	case strings.Contains(said, "Invalid job array specification"):
+		return "; the site takes smaller arrays (MaxArraySize): lower most_pending of the shape"
+	case strings.Contains(said, "job submit limit"):
+		return "; the account may have fewer jobs queued, or smaller ones: lower most_pending, or what the shape asks for"
+	}
+	return ""
+}
+
 // ends says how a job ended, by the state that squeue prints (squeue(1), "JOB STATE
 // CODES").
 func ends(state string) protocol.Cause {

@@ -79,8 +79,10 @@ func (e *Engine) Launch(ctx context.Context, order launcher.Order) error {
 	if s.MemoryGiB > 0 {
 		args = append(args, "--mem="+strconv.Itoa(int(s.MemoryGiB*1024))+"M")
 	}
-	_, err := engine.Run(ctx, e.script(order), "sbatch", append(args, s.Options...)...)
-	return err
+	if _, err := engine.Run(ctx, e.script(order), "sbatch", append(args, s.Options...)...); err != nil {
+		return fmt.Errorf("%w%s", err, remedy(err.Error()))
+	}
+	return nil
 }
 
 func (e *Engine) log(array, index string) string {

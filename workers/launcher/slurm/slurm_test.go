@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,18 @@ func TestWhatSqueueSays(t *testing.T) {
 	} {
 		if got, mine := e.parse(test.line); mine != test.mine || mine && got != test.want {
 			t.Errorf("%s: %+v, %v", test.line, got, mine)
+		}
+	}
+}
+
+func TestARefusedArraySaysWhatHelps(t *testing.T) {
+	for said, want := range map[string]string{
+		"sbatch: error: Batch job submission failed: Invalid job array specification":                                                       "lower most_pending",
+		"sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)": "lower most_pending",
+		"sbatch: error: invalid partition specified: nowhere":                                                                               "",
+	} {
+		if got := remedy(said); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: %q, want %q", said, got, want)
 		}
 	}
 }
