@@ -37,6 +37,9 @@ func pointwise(kind string) (class Class, each int64) {
 	return Rest, 0
 }
 
+// IsPointwise reports whether [NewPointwise] knows the kind.
+func IsPointwise(kind string) bool { _, each := pointwise(kind); return each > 0 }
+
 // NewPointwise is an operator whose output has an element for each of its
 // broadcast operands: activations, arithmetic, normalizations in an inference.
 func NewPointwise(kind string, operands []Operand) (Operator, Tensor, error) {

@@ -10,7 +10,8 @@ import (
 // The operators of ai.onnx.ml keep their parameters in attributes. The bytes of
 // weights are those of the numbers in them, as 4 bytes each.
 
-// learned adds what attributes hold to an operator as one weight.
+// learned adds what attributes hold to an operator as one weight, and the others as its
+// settings.
 func (s *step) learned(op *graph.Operator, names ...string) {
 	count := int64(0)
 	for _, name := range names {
@@ -19,13 +20,11 @@ func (s *step) learned(op *graph.Operator, names ...string) {
 	op.Weights = append(op.Weights, graph.Weight{Name: s.node.Named(s.index) + ".attributes", Position: len(s.inputs), Type: graph.Float32, Shape: []int64{count}})
 	op.Parameters = graph.Sum(op.Parameters, count)
 	op.WeightBytes = graph.Sum(op.WeightBytes, 4*count)
+	op.Attributes = s.settings()
 }
 
 // table is the input as samples and features.
 func (s *step) table() (samples, features int64, err error) {
-	if err := s.need(1); err != nil {
-		return 0, 0, err
-	}
 	shape := s.inputs[0].Shape
 	switch len(shape) {
 	case 1:
@@ -79,7 +78,6 @@ func trees(s *step) error {
 	}
 	op.Operations = graph.Product(samples, each)
 	s.learned(&op, "nodes_values", "nodes_featureids", "class_weights", "target_weights")
-	op.Attributes = s.settings()
 	return s.emit(op, outputs...)
 }
 
@@ -100,7 +98,6 @@ func linearModel(s *step) error {
 	op.Operations = graph.Product(2, samples, features, rows)
 	op.InChannels, op.OutChannels, op.Positions = features, rows, samples
 	s.learned(&op, "coefficients", "intercepts")
-	op.Attributes = s.settings()
 	return s.emit(op, outputs...)
 }
 
@@ -119,38 +116,27 @@ func supportVectors(s *step) error {
 	op := graph.NewOperator(s.node.Kind, graph.Linear, s.operands(), outputs...)
 	op.Operations = graph.Product(2, samples, int64(s.node.Attribute("support_vectors").Count+s.node.Attribute("coefficients").Count))
 	s.learned(&op, "support_vectors", "coefficients", "rho")
-	op.Attributes = s.settings()
 	return s.emit(op, outputs...)
 }
 
 // scaler is a step before a model: two operations for each feature.
 func scaler(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
 	output.Type = graph.Float32
 	op := graph.NewOperator(s.node.Kind, graph.Elementwise, s.operands(), output)
 	op.Operations = graph.Product(2, output.Elements())
 	s.learned(&op, "offset", "scale", "imputed_value_floats")
-	op.Attributes = s.settings()
 	return s.emit(op, output)
 }
 
 // labels looks a label up for each element.
 func labels(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
 	return s.emit(graph.NewMovement(s.node.Kind, s.operands(), output), output)
 }
 
 // featureExtractor takes columns of a table.
 func featureExtractor(s *step) error {
-	if err := s.need(2); err != nil {
-		return err
-	}
 	shape := append([]int64{}, s.inputs[0].Shape...)
 	if len(shape) == 0 {
 		return problem.New(problem.Invalid, "a number has no columns")
@@ -164,8 +150,5 @@ func featureExtractor(s *step) error {
 
 // zipMap names scores by their class: for a program, the same numbers.
 func zipMap(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	return s.view(s.inputs[0].Shape)
 }

@@ -7,8 +7,12 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// window reads the attributes that convolutions and poolings share.
-func (s *step) window(spatial []int64) (graph.Window, error) {
+// window reads the attributes that convolutions and poolings of images share.
+func (s *step) window() (graph.Window, error) {
+	if len(s.inputs[0].Shape) < 3 {
+		return graph.Window{}, problem.New(problem.Invalid, "input %v: [samples, channels, sizes...] are needed", s.inputs[0].Shape)
+	}
+	spatial := s.inputs[0].Shape[2:]
 	w := graph.Window{Kernel: s.integers("kernel_shape"), Stride: s.integers("strides"), Dilation: s.integers("dilations"), Ceil: s.integer("ceil_mode", 0) != 0}
 	pads := s.integers("pads")
 	switch auto := s.text("auto_pad", "NOTSET"); auto {
@@ -28,23 +32,8 @@ func (s *step) window(spatial []int64) (graph.Window, error) {
 	return w, nil
 }
 
-// spatial are the sizes of an image's dimensions.
-func (s *step) spatial() ([]int64, error) {
-	if err := s.need(1); err != nil {
-		return nil, err
-	}
-	if len(s.inputs[0].Shape) < 3 {
-		return nil, problem.New(problem.Invalid, "input %v: [samples, channels, sizes...] are needed", s.inputs[0].Shape)
-	}
-	return s.inputs[0].Shape[2:], nil
-}
-
 func convolution(s *step) error {
-	spatial, err := s.spatial()
-	if err != nil {
-		return err
-	}
-	window, err := s.window(spatial)
+	window, err := s.window()
 	if err != nil {
 		return err
 	}
@@ -69,34 +58,22 @@ func convolution(s *step) error {
 }
 
 func transposedConvolution(s *step) error {
-	spatial, err := s.spatial()
-	if err != nil {
-		return err
-	}
-	window, err := s.window(spatial)
+	window, err := s.window()
 	if err != nil {
 		return err
 	}
 	settings := graph.Transposing{Groups: s.integer("group", 1), Extra: s.integers("output_padding")}
 	if sizes := s.integers("output_shape"); len(sizes) > 0 {
-		if len(sizes) != len(spatial) {
-			return problem.New(problem.Invalid, "output_shape %v: %d sizes are needed", sizes, len(spatial))
+		if len(sizes) != len(s.inputs[0].Shape)-2 {
+			return problem.New(problem.Invalid, "output_shape %v: %d sizes are needed", sizes, len(s.inputs[0].Shape)-2)
 		}
 		settings.Sizes = sizes
 	}
-	op, output, err := graph.NewTransposedConvolution(s.pick(0, 1, 2), window, settings)
-	if err != nil {
-		return err
-	}
-	return s.emit(op, output)
+	return s.emitOne(graph.NewTransposedConvolution(s.pick(0, 1, 2), window, settings))
 }
 
 func pooling(s *step) error {
-	spatial, err := s.spatial()
-	if err != nil {
-		return err
-	}
-	window, err := s.window(spatial)
+	window, err := s.window()
 	if err != nil {
 		return err
 	}
@@ -110,20 +87,10 @@ func pooling(s *step) error {
 }
 
 func globalPooling(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
-	op, output, err := graph.NewGlobalPooling(s.node.Kind, s.inputs[0].Tensor)
-	if err != nil {
-		return err
-	}
-	return s.emit(op, output)
+	return s.emitOne(graph.NewGlobalPooling(s.node.Kind, s.inputs[0].Tensor))
 }
 
 func resize(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	input := s.inputs[0].Tensor
 	shape, err := s.resized(input.Shape)
 	if err != nil {

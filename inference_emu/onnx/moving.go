@@ -12,35 +12,30 @@ import (
 // inputs say where and how many.
 func (s *step) moved(shape []int64) error {
 	output := s.like(s.inputs[0].Tensor, shape)
-	op := graph.NewMovement(s.node.Kind, s.pick(0), output)
+	return s.emit(graph.NewMovement(s.node.Kind, s.pick(0), output), output)
+}
+
+// copied emits an output with elements of the inputs, by the attributes.
+func (s *step) copied(shape []int64) error {
+	output := s.like(s.inputs[0].Tensor, shape)
+	op := graph.NewMovement(s.node.Kind, s.operands(), output)
+	op.Attributes = s.settings()
 	return s.emit(op, output)
 }
 
 func concat(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
-	op, output, err := graph.NewConcatenation(s.operands(), int(max(-100, min(s.integer("axis", 1), 100))))
-	if err != nil {
-		return err
-	}
-	return s.emit(op, output)
+	return s.emitOne(graph.NewConcatenation(s.operands(), int(max(-100, min(s.integer("axis", 1), 100)))))
 }
 
 func split(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	input := s.inputs[0].Tensor
 	at, err := axis(s.integer("axis", 0), len(input.Shape))
 	if err != nil {
 		return err
 	}
-	sizes := s.integers("split")
-	if s.has(1) {
-		if sizes, err = s.numbers(1); err != nil {
-			return err
-		}
+	sizes, err := s.listed(1, "split")
+	if err != nil {
+		return err
 	}
 	count := int64(len(s.node.Outputs))
 	if len(sizes) == 0 { // equal parts, the last one perhaps smaller
@@ -129,9 +124,6 @@ func (c cut) within(size int64) (first, count int64) {
 }
 
 func slice(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	shape := slices.Clone(s.inputs[0].Shape)
 	cuts, err := s.cuts(len(shape))
 	if err != nil {
@@ -144,9 +136,6 @@ func slice(s *step) error {
 }
 
 func gather(s *step) error {
-	if err := s.need(2); err != nil {
-		return err
-	}
 	data, indices := s.inputs[0].Tensor, s.inputs[1].Tensor
 	at, err := axis(s.integer("axis", 0), len(data.Shape))
 	if err != nil {
@@ -159,16 +148,10 @@ func gather(s *step) error {
 }
 
 func gatherElements(s *step) error {
-	if err := s.need(2); err != nil {
-		return err
-	}
 	return s.moved(s.inputs[1].Shape)
 }
 
 func gatherND(s *step) error {
-	if err := s.need(2); err != nil {
-		return err
-	}
 	data, indices, samples := s.inputs[0].Shape, s.inputs[1].Shape, s.integer("batch_dims", 0)
 	if len(indices) == 0 || samples < 0 || samples > int64(len(data)) {
 		return problem.New(problem.Invalid, "indices %v do not fit %v", indices, data)
@@ -211,20 +194,14 @@ func tile(s *step) error {
 }
 
 func pad(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	shape := slices.Clone(s.inputs[0].Shape)
-	pads := s.integers("pads")
 	axes := make([]int, len(shape))
 	for i := range axes {
 		axes[i] = i
 	}
-	var err error
-	if s.has(1) {
-		if pads, err = s.numbers(1); err != nil {
-			return err
-		}
+	pads, err := s.listed(1, "pads")
+	if err != nil {
+		return err
 	}
 	if s.has(3) {
 		given, err := s.numbers(3)

@@ -9,11 +9,7 @@ import (
 )
 
 func gemm(s *step) error {
-	op, output, err := graph.NewGemm(s.pick(0, 1, 2), s.integer("transA", 0) != 0, s.integer("transB", 0) != 0)
-	if err != nil {
-		return err
-	}
-	return s.emit(op, output)
+	return s.emitOne(graph.NewGemm(s.pick(0, 1, 2), s.integer("transA", 0) != 0, s.integer("transB", 0) != 0))
 }
 
 func matrixProduct(s *step) error {
@@ -74,9 +70,6 @@ func einsum(s *step) error {
 }
 
 func recurrent(s *step) error {
-	if err := s.need(3); err != nil {
-		return err
-	}
 	directions := int64(1)
 	if s.text("direction", "forward") == "bidirectional" {
 		directions = 2
@@ -98,9 +91,6 @@ func recurrent(s *step) error {
 // quantizing changes between numbers and their quantized form. The scale of a
 // DynamicQuantizeLinear is found in one more pass.
 func quantizing(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	operands := s.operands()
 	for i := 1; i < len(operands); i++ {
 		operands[i].Auxiliary = true
@@ -119,9 +109,6 @@ func quantizing(s *step) error {
 }
 
 func cast(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	to, _ := document.ElementType(uint64(s.integer("to", 0)))
 	if s.node.Kind == "CastLike" {
 		if err := s.need(2); err != nil {

@@ -139,6 +139,8 @@ func (r *reader) readNode(index int, n document.Node) error {
 	handle := r.steps[n.Kind]
 	if n.Domain != "" && n.Domain != "ai.onnx.ml" {
 		handle = r.steps[n.Domain+"."+n.Kind]
+	} else if handle == nil && graph.IsPointwise(n.Kind) {
+		handle = pointwise
 	}
 	if handle == nil || n.HasGraph() { // what If, Loop and Scan cost depends on the data
 		handle = (*step).unknown

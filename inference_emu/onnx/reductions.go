@@ -46,9 +46,6 @@ func axesInput(kind string) (int, bool) {
 }
 
 func reduction(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	input := s.inputs[0]
 	rank := len(input.Shape)
 	keep := s.integer("keepdims", 1) != 0
@@ -92,9 +89,6 @@ func (s *step) noAxes() bool {
 // topK sorts in groups: as many comparisons as a heap of k needs at most would
 // be a guess, so each element counts once, as it is read once.
 func topK(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	input := s.inputs[0]
 	at, err := axis(s.integer("axis", -1), len(input.Shape))
 	if err != nil {
@@ -118,9 +112,6 @@ func topK(s *step) error {
 }
 
 func cumulative(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	op, output := graph.NewReduction(s.node.Kind, s.pick(0), s.inputs[0].Shape)
 	op.Attributes = s.settings()
 	return s.emit(op, output)

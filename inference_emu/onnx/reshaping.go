@@ -18,9 +18,6 @@ func (s *step) view(shape []int64) error {
 }
 
 func reshape(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	wanted := s.integers("shape") // version 1
 	if len(s.node.Inputs) > 1 {
 		var err error
@@ -59,9 +56,6 @@ func reshape(s *step) error {
 }
 
 func flatten(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	shape := s.inputs[0].Shape
 	at := s.integer("axis", 1)
 	if at < 0 {
@@ -74,9 +68,6 @@ func flatten(s *step) error {
 }
 
 func squeeze(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	input := s.inputs[0].Shape
 	axes, err := s.axesOf(len(input))
 	if err != nil {
@@ -93,15 +84,9 @@ func squeeze(s *step) error {
 }
 
 func unsqueeze(s *step) error {
-	if err := s.need(1); err != nil {
+	given, err := s.listed(1, "axes")
+	if err != nil {
 		return err
-	}
-	given := s.integers("axes")
-	if s.has(1) {
-		var err error
-		if given, err = s.numbers(1); err != nil {
-			return err
-		}
 	}
 	input := s.inputs[0].Shape
 	rank := len(input) + len(given)
@@ -133,9 +118,6 @@ func unsqueeze(s *step) error {
 }
 
 func identity(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	if s.node.Kind == "Dropout" && len(s.node.Outputs) > 1 { // and what it would drop: nothing
 		output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
 		mask := output
@@ -146,9 +128,6 @@ func identity(s *step) error {
 }
 
 func transpose(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	var order []int
 	for _, one := range s.integers("perm") {
 		if one < 0 || one >= int64(len(s.inputs[0].Shape)) {
@@ -156,22 +135,12 @@ func transpose(s *step) error {
 		}
 		order = append(order, int(one))
 	}
-	op, output, err := graph.NewTransposition(s.inputs[0].operand(), order)
-	if err != nil {
-		return err
-	}
-	return s.emit(op, output)
+	return s.emitOne(graph.NewTransposition(s.inputs[0].operand(), order))
 }
 
 // likeFirst copies its first input and changes some elements.
 func likeFirst(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
-	output := s.like(s.inputs[0].Tensor, s.inputs[0].Shape)
-	op := graph.NewMovement(s.node.Kind, s.operands(), output)
-	op.Attributes = s.settings()
-	return s.emit(op, output)
+	return s.copied(s.inputs[0].Shape)
 }
 
 func depthToSpace(s *step) error {
@@ -204,8 +173,5 @@ func (s *step) blocks(change func(shape []int64, block int64) bool) error {
 	if len(shape) != 4 || block < 1 || block > 1<<10 || !change(shape, block) {
 		return problem.New(problem.Invalid, "blocks of %d do not fit %v", block, s.inputs[0].Shape)
 	}
-	output := s.like(s.inputs[0].Tensor, shape)
-	op := graph.NewMovement(s.node.Kind, s.operands(), output)
-	op.Attributes = s.settings()
-	return s.emit(op, output)
+	return s.copied(shape)
 }

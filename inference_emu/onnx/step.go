@@ -155,6 +155,23 @@ func (s *step) emit(op graph.Operator, outputs ...graph.Tensor) error {
 	return nil
 }
 
+// emitOne is emit with what makes an operator with one output returns.
+func (s *step) emitOne(op graph.Operator, output graph.Tensor, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.emit(op, output)
+}
+
+// listed are whole numbers that newer versions have in an input and older ones in an
+// attribute.
+func (s *step) listed(input int, attribute string) ([]int64, error) {
+	if s.has(input) {
+		return s.numbers(input)
+	}
+	return s.integers(attribute), nil
+}
+
 // emitConstants keeps outputs that are computed from constants.
 func (s *step) emitConstants(outputs []graph.Tensor) error {
 	for i, output := range outputs {

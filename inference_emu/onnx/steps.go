@@ -9,72 +9,64 @@ import (
 // steps says how each kind of operator is worked out.
 func steps() map[string]func(*step) error {
 	table := map[string]func(*step) error{}
-	add := func(handle func(*step) error, kinds ...string) {
+	// The first inputs, as many as it needs, have to be there.
+	add := func(needs int, handle func(*step) error, kinds ...string) {
 		for _, kind := range kinds {
-			table[kind] = handle
+			table[kind] = func(s *step) error {
+				if err := s.need(needs); err != nil {
+					return err
+				}
+				return handle(s)
+			}
 		}
 	}
-	add(convolution, "Conv", "ConvInteger", "QLinearConv", "com.microsoft.FusedConv")
-	add(transposedConvolution, "ConvTranspose")
-	add(gemm, "Gemm", "com.microsoft.FusedGemm")
-	add(matrixProduct, "MatMul", "MatMulInteger", "QLinearMatMul")
-	add(einsum, "Einsum")
-	add(recurrent, "LSTM", "GRU", "RNN")
-	add(pooling, "MaxPool", "AveragePool", "LpPool")
-	add(globalPooling, "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-	add(quantizing, "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
-	add(cast, "Cast", "CastLike")
-	add(reduction, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+	add(1, convolution, "Conv", "ConvInteger", "QLinearConv", "com.microsoft.FusedConv")
+	add(1, transposedConvolution, "ConvTranspose")
+	add(0, gemm, "Gemm", "com.microsoft.FusedGemm")
+	add(0, matrixProduct, "MatMul", "MatMulInteger", "QLinearMatMul")
+	add(0, einsum, "Einsum")
+	add(3, recurrent, "LSTM", "GRU", "RNN")
+	add(1, pooling, "MaxPool", "AveragePool", "LpPool")
+	add(1, globalPooling, "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+	add(1, quantizing, "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
+	add(1, cast, "Cast", "CastLike")
+	add(1, reduction, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
 		"ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin")
-	add(topK, "TopK")
-	add(cumulative, "CumSum")
-	add(reshape, "Reshape")
-	add(flatten, "Flatten")
-	add(squeeze, "Squeeze")
-	add(unsqueeze, "Unsqueeze")
-	add(identity, "Identity", "Dropout")
-	add(transpose, "Transpose")
-	add(concat, "Concat")
-	add(split, "Split")
-	add(slice, "Slice")
-	add(gather, "Gather")
-	add(gatherElements, "GatherElements")
-	add(gatherND, "GatherND")
-	add(likeFirst, "ScatterElements", "ScatterND", "Scatter", "Trilu", "ReverseSequence")
-	add(expand, "Expand")
-	add(tile, "Tile")
-	add(pad, "Pad")
-	add(resize, "Resize", "Upsample")
-	add(depthToSpace, "DepthToSpace")
-	add(spaceToDepth, "SpaceToDepth")
-	add(oneHot, "OneHot")
-	add(shapeOf, "Shape", "Size")
-	add(constant, "Constant")
-	add(constantOfShape, "ConstantOfShape")
-	add(rangeOf, "Range")
-	add(trees, "TreeEnsembleClassifier", "TreeEnsembleRegressor")
-	add(linearModel, "LinearClassifier", "LinearRegressor")
-	add(supportVectors, "SVMClassifier", "SVMRegressor")
-	add(scaler, "Scaler", "Normalizer", "Imputer", "Binarizer")
-	add(labels, "LabelEncoder")
-	add(featureExtractor, "ArrayFeatureExtractor")
-	add(zipMap, "ZipMap")
-	add(pointwise, "com.microsoft.Gelu")
-	add(pointwise, pointwiseKinds()...)
+	add(1, topK, "TopK")
+	add(1, cumulative, "CumSum")
+	add(1, reshape, "Reshape")
+	add(1, flatten, "Flatten")
+	add(1, squeeze, "Squeeze")
+	add(1, unsqueeze, "Unsqueeze")
+	add(1, identity, "Identity", "Dropout")
+	add(1, transpose, "Transpose")
+	add(1, concat, "Concat")
+	add(1, split, "Split")
+	add(1, slice, "Slice")
+	add(2, gather, "Gather")
+	add(2, gatherElements, "GatherElements")
+	add(2, gatherND, "GatherND")
+	add(1, likeFirst, "ScatterElements", "ScatterND", "Scatter", "Trilu", "ReverseSequence")
+	add(0, expand, "Expand")
+	add(0, tile, "Tile")
+	add(1, pad, "Pad")
+	add(1, resize, "Resize", "Upsample")
+	add(1, depthToSpace, "DepthToSpace")
+	add(1, spaceToDepth, "SpaceToDepth")
+	add(0, oneHot, "OneHot")
+	add(1, shapeOf, "Shape", "Size")
+	add(0, constant, "Constant")
+	add(0, constantOfShape, "ConstantOfShape")
+	add(3, rangeOf, "Range")
+	add(1, trees, "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+	add(1, linearModel, "LinearClassifier", "LinearRegressor")
+	add(1, supportVectors, "SVMClassifier", "SVMRegressor")
+	add(1, scaler, "Scaler", "Normalizer", "Imputer", "Binarizer")
+	add(1, labels, "LabelEncoder")
+	add(2, featureExtractor, "ArrayFeatureExtractor")
+	add(1, zipMap, "ZipMap")
+	add(0, pointwise, "com.microsoft.Gelu")
 	return table
-}
-
-// pointwiseKinds are those that work element by element, without the ones that
-// have a step of their own.
-func pointwiseKinds() []string {
-	return []string{"Relu", "Tanh", "Erf", "Softsign", "Sign", "ThresholdedRelu", "LeakyRelu", "PRelu", "Clip", "Softplus", "Elu", "Celu",
-		"Selu", "Gelu", "Sigmoid", "HardSigmoid", "HardSwish", "Softmax", "LogSoftmax", "Hardmax", "Swish", "Mish",
-		"BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization",
-		"RMSNormalization", "SimplifiedLayerNormalization", "LpNormalization", "LRN",
-		"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Mod", "Sum", "Mean", "BitShift",
-		"And", "Or", "Xor", "Not", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where",
-		"Abs", "Neg", "Reciprocal", "Sqrt", "Exp", "Log", "Floor", "Ceil", "Round", "IsNaN", "IsInf",
-		"Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"}
 }
 
 // pointwise is an activation, a normalization or arithmetic. Other outputs than
