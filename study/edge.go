@@ -63,14 +63,11 @@ func (s *Service) importArchitectures(ctx context.Context, change journal.Change
 // recordInference writes the architecture, and what it means for the trial and for
 // others of the same architecture on such a machine.
 func (s *Service) recordInference(ctx context.Context, e inference.Result, answer *protocol.ArchitectureReply) error {
-	r, t, err := s.sessions.LockedTrial(ctx, e.Trial)
+	r, t, err := s.leased(ctx, e.Trial, e.Lease)
 	if err != nil {
 		return err
 	}
 	defer r.Leave()
-	if err := holds(t, e.Lease); err != nil {
-		return session.Refusal(r, err)
-	}
 	tx := r.Begin()
 	tx.Change.Architectures = []emu.Architecture{e.Architecture}
 	tx.Then(e.Then)

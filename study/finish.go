@@ -17,14 +17,11 @@ import (
 
 // Finish ends a lease and says what became of the trial.
 func (s *leases) Finish(ctx context.Context, id trial.ID, request protocol.FinishRequest) (protocol.FinishReply, error) {
-	r, t, err := s.sessions.LockedTrial(ctx, id)
+	r, t, err := s.leased(ctx, id, request.LeaseEpoch)
 	if err != nil {
 		return protocol.FinishReply{}, err
 	}
 	defer r.Leave()
-	if err := holds(t, request.LeaseEpoch); err != nil {
-		return session.Answered(r, protocol.FinishReply{}, err)
-	}
 	held := pool.Lease{Trial: t.ID, Epoch: t.LeaseEpoch}
 	if t.State.Terminal() {
 		reply, err := session.Answered(r, protocol.FinishReply{State: t.State, Rung: t.Rung}, nil)

@@ -17,14 +17,11 @@ import (
 // was accepted before changes nothing, whatever it says now; one that a later
 // epoch has overtaken counts like any other.
 func (s *leases) Report(ctx context.Context, id trial.ID, report protocol.Report) (protocol.Directive, error) {
-	r, t, err := s.sessions.LockedTrial(ctx, id)
+	r, t, err := s.leased(ctx, id, report.LeaseEpoch)
 	if err != nil {
 		return protocol.Directive{}, err
 	}
 	defer r.Leave()
-	if err := holds(t, report.LeaseEpoch); err != nil {
-		return session.Answered(r, protocol.Directive{}, err)
-	}
 	if err := session.CheckProfile(report); err != nil {
 		return protocol.Directive{}, err
 	}
@@ -155,14 +152,11 @@ func (s *leases) fresh(ctx context.Context, r *session.Session, t trial.Trial, e
 // One that is older than what the trial would resume from changes nothing; one of
 // bytes that the caller did not send is refused.
 func (s *leases) CommitCheckpoint(ctx context.Context, id trial.ID, commitment protocol.CheckpointCommit) error {
-	r, t, err := s.sessions.LockedTrial(ctx, id)
+	r, t, err := s.leased(ctx, id, commitment.LeaseEpoch)
 	if err != nil {
 		return err
 	}
 	defer r.Leave()
-	if err := holds(t, commitment.LeaseEpoch); err != nil {
-		return session.Refusal(r, err)
-	}
 	if t.State.Terminal() {
 		return session.Refusal(r, problem.New(problem.LeaseLost, "trial %s is %s: its checkpoint is no longer wanted", t.ID, t.State))
 	}
@@ -190,14 +184,11 @@ func (s *leases) CommitCheckpoint(ctx context.Context, id trial.ID, commitment p
 // KeepSamples keeps what was sampled of the trial under its lease, an artifact that is
 // stored. Samples that do not last longer than those that it has change nothing.
 func (s *leases) KeepSamples(ctx context.Context, id trial.ID, samples trial.Samples) error {
-	r, t, err := s.sessions.LockedTrial(ctx, id)
+	r, t, err := s.leased(ctx, id, samples.LeaseEpoch)
 	if err != nil {
 		return err
 	}
 	defer r.Leave()
-	if err := holds(t, samples.LeaseEpoch); err != nil {
-		return session.Refusal(r, err)
-	}
 	if r.Study.Definition.Confidential != nil {
 		return problem.New(problem.Invalid, "study %s is confidential and keeps no samples", r.Study.Definition.Name)
 	}
@@ -221,14 +212,11 @@ const (
 // LogArtifact keeps a file of the trial under its lease, an artifact that the caller sent.
 // The same one again changes nothing; another under its name replaces it.
 func (s *leases) LogArtifact(ctx context.Context, id trial.ID, log protocol.ArtifactLog) error {
-	r, t, err := s.sessions.LockedTrial(ctx, id)
+	r, t, err := s.leased(ctx, id, log.LeaseEpoch)
 	if err != nil {
 		return err
 	}
 	defer r.Leave()
-	if err := holds(t, log.LeaseEpoch); err != nil {
-		return session.Refusal(r, err)
-	}
 	if t.State.Terminal() {
 		return session.Refusal(r, problem.New(problem.LeaseLost, "trial %s is %s: its artifacts are no longer wanted", t.ID, t.State))
 	}

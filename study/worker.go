@@ -134,14 +134,11 @@ func heard(t trial.Trial, held protocol.HeldLease, limit float64, now time.Time)
 }
 
 func (s *leases) renew(ctx context.Context, held protocol.HeldLease) (protocol.Directive, error) {
-	r, t, err := s.sessions.LockedTrial(ctx, held.Trial)
+	r, t, err := s.leased(ctx, held.Trial, held.LeaseEpoch)
 	if err != nil {
 		return protocol.Directive{}, err
 	}
 	defer r.Leave()
-	if err := holds(t, held.LeaseEpoch); err != nil {
-		return session.Answered(r, protocol.Directive{}, err)
-	}
 	if t.State.Held() {
 		s.allocator.Renew(t.ID, t.LeaseEpoch)
 	}
@@ -161,6 +158,19 @@ func (s *leases) renew(ctx context.Context, held protocol.HeldLease) (protocol.D
 		return directive, nil
 	}
 	return session.Answered(r, directive, nil)
+}
+
+// leased is the trial, and its study until it is left, if the lease is the trial's.
+func (p parts) leased(ctx context.Context, id trial.ID, epoch trial.LeaseEpoch) (*session.Session, trial.Trial, error) {
+	r, t, err := p.sessions.LockedTrial(ctx, id)
+	if err != nil {
+		return nil, t, err
+	}
+	if err := holds(t, epoch); err != nil {
+		defer r.Leave()
+		return nil, t, session.Refusal(r, err)
+	}
+	return r, t, nil
 }
 
 // holds checks that the lease epoch is the trial's present one, and that the

@@ -3,8 +3,10 @@
 package files
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +40,18 @@ func Write(path string, content io.Reader, mode fs.FileMode) error {
 	}
 	_ = SyncFolder(filepath.Dir(path)) // not every file system can
 	return nil
+}
+
+// Keep writes a document as JSON for its owner's eyes only, and makes its folder.
+func Keep(path string, document any) error {
+	content, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return Write(path, bytes.NewReader(content), 0o600)
 }
 
 // SyncFolder makes the names in a folder outlast a power cut.

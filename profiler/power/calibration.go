@@ -1,14 +1,12 @@
 package power
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/files"
@@ -141,12 +139,5 @@ func (c Calibration) Keep(path, machine string) error {
 		known = map[string]Calibration{}
 	}
 	known[machine] = c
-	content, err := json.MarshalIndent(known, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return files.Write(path, bytes.NewReader(content), 0o600)
+	return files.Keep(path, known)
 }

@@ -13,9 +13,6 @@ const maxConstraints = 16
 // readConstraints reads what outcomes must keep to.
 func readConstraints(s tree.Section) []definition.Constraint {
 	n, at := s.Get("constraints")
-	if n == nil {
-		return nil
-	}
 	items, paths := tree.Elements(at, n)
 	if len(items) > maxConstraints {
 		s.Fault(at, n, "has %d constraints: at most %d", len(items), maxConstraints)

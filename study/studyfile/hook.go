@@ -11,9 +11,6 @@ const maxHooks = 10
 // readHooks reads who is told what happens in the study: a mapping, or a list of them.
 func readHooks(s tree.Section) (hooks []definition.Hook) {
 	n, at := s.Get("hooks")
-	if n == nil {
-		return nil
-	}
 	items, paths := tree.Elements(at, n)
 	if len(items) > maxHooks {
 		s.Fault(at, n, "must be at most %d hooks, not %d", maxHooks, len(items))

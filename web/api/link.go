@@ -16,12 +16,7 @@ import (
 // handlers below ask for the study first, so that only who sees it as its own
 // makes, lists and revokes links to it.
 
-type linkInput struct {
-	StudyRef
-	Content[protocol.LinkRequest]
-}
-
-func (s accessAPI) createLink(ctx context.Context, input *linkInput) (*jsonAnswer[protocol.IssuedLink], error) {
+func (s accessAPI) createLink(ctx context.Context, input *studyInput[protocol.LinkRequest]) (*jsonAnswer[protocol.IssuedLink], error) {
 	view, err := s.studies.Study(ctx, input.Study)
 	if err != nil {
 		return nil, err

@@ -57,18 +57,9 @@ func (s trialAPI) getLog(ctx context.Context, input *TrialRef) (*textAnswer, err
 	return &textAnswer{ContentType: "text/plain; charset=utf-8", Body: []byte(text)}, err
 }
 
-type annotateStudyInput struct {
-	StudyRef
-	Content[trial.Amendment]
-}
-
 type annotateTrialInput struct {
 	TrialRef
 	Content[trial.Amendment]
-}
-
-func (s trialAPI) annotateStudy(ctx context.Context, input *annotateStudyInput) (*jsonAnswer[trial.Annotation], error) {
-	return answered(s.studies.AnnotateStudy(ctx, input.Study, input.Body))
 }
 
 func (s trialAPI) annotateTrial(ctx context.Context, input *annotateTrialInput) (*jsonAnswer[trial.Annotation], error) {
@@ -79,7 +70,7 @@ func (s trialAPI) annotateTrial(ctx context.Context, input *annotateTrialInput) 
 func (s *server) writtenRoutes() []route {
 	return []route{
 		{"POST", prefix + "/preview", guard.Owners, 200, guard.StudyFile, "preview-study", "Check a study file and show its plan, or its faults", handle(s, studyAPI{s}.preview), describePreview},
-		{"POST", studyPath + "/annotate", guard.Owners, 200, guard.Call, "annotate-study", "Change the tags and the note of a study", handle(s, trialAPI{s}.annotateStudy), nil},
+		{"POST", studyPath + "/annotate", guard.Owners, 200, guard.Call, "annotate-study", "Change the tags and the note of a study", handle(s, ofStudy(s.studies.AnnotateStudy)), nil},
 		{"POST", trialPath + "/annotate", guard.Owners, 200, guard.Call, "annotate-trial", "Change the tags and the note of a trial", handle(s, trialAPI{s}.annotateTrial), nil},
 		{"POST", studyPath + "/links", guard.Owners, 201, guard.Secret, "create-link", "Make a link that opens the study to whoever has it, to look at", handle(s, accessAPI{s}.createLink), nil},
 		{"GET", studyPath + "/links", guard.Owners, 200, guard.Call, "list-links", "List the links to a study", handle(s, accessAPI{s}.listLinks), nil},

@@ -26,9 +26,6 @@ func readPrecision(s tree.Section, result *definition.Inference) {
 // none if there is nothing to compare it with.
 func readNames(s tree.Section, field string, all []string) []string {
 	n, at := s.Get(field)
-	if n == nil {
-		return nil
-	}
 	items, paths := tree.Elements(at, n)
 	list := all[:1:1]
 	seen := map[string]bool{}

@@ -211,9 +211,12 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // fraction reports whether a number is written with a point or an exponent.
 func fraction(raw string) bool { return strings.ContainsAny(raw, ".eE") }
 
-// Elements returns the elements of a list, or the node itself if it is not one.
+// Elements returns the elements of a list, or the node itself if it is not one; none of nil.
 func Elements(at string, n *Node) (items []*Node, paths []string) {
-	if n.Kind != List {
+	switch {
+	case n == nil:
+		return nil, nil
+	case n.Kind != List:
 		return []*Node{n}, []string{at}
 	}
 	for i := range n.Items {

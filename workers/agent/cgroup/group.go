@@ -4,6 +4,7 @@ package cgroup
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,19 +42,24 @@ func New(name string) *Group {
 // something runs are left to the agent that finds the folder they belong to: a
 // process number may mean another process in another container.
 func sweep(folder string) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return
-	}
-	for _, one := range entries {
-		name, ours := strings.CutPrefix(one.Name(), Prefix)
-		number, _, named := strings.Cut(name, "-")
-		pid, err := strconv.Atoi(number)
-		if !ours || !named || err != nil || pid <= 0 || unix.Kill(pid, 0) != unix.ESRCH {
-			continue
-		}
-		if g := (&Group{filepath.Join(folder, one.Name())}); g.empty() {
+	for path := range abandoned(folder) {
+		if g := (&Group{path}); g.empty() {
 			g.Remove()
+		}
+	}
+}
+
+// abandoned are the paths of the groups that agents made which do not run any more.
+func abandoned(folder string) iter.Seq[string] {
+	entries, _ := os.ReadDir(folder)
+	return func(yield func(string) bool) {
+		for _, one := range entries {
+			name, ours := strings.CutPrefix(one.Name(), Prefix)
+			number, _, named := strings.Cut(name, "-")
+			pid, err := strconv.Atoi(number)
+			if ours && named && err == nil && pid > 0 && unix.Kill(pid, 0) == unix.ESRCH && !yield(filepath.Join(folder, one.Name())) {
+				return
+			}
 		}
 	}
 }

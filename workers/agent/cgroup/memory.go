@@ -86,16 +86,7 @@ func CanEnable(folder, controller string) bool {
 // SweepVersion1 removes the groups (v1) of agents that were killed, as far as nothing
 // runs in them.
 func SweepVersion1(folder string) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return
-	}
-	for _, one := range entries {
-		name, ours := strings.CutPrefix(one.Name(), Prefix)
-		number, _, named := strings.Cut(name, "-")
-		pid, err := strconv.Atoi(number)
-		if ours && named && err == nil && pid > 0 && unix.Kill(pid, 0) == unix.ESRCH {
-			_ = os.Remove(filepath.Join(folder, one.Name())) // fails where something runs
-		}
+	for path := range abandoned(folder) {
+		_ = os.Remove(path) // fails where something runs
 	}
 }

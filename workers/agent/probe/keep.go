@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,14 +86,7 @@ func keep(path, kind string, probes []protocol.Probe, at time.Time) error {
 		}
 		delete(kept.Machines, oldest)
 	}
-	content, err := json.MarshalIndent(kept, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return files.Write(path, bytes.NewReader(content), 0o600)
+	return files.Keep(path, kept)
 }
 
 const (

@@ -164,7 +164,7 @@ func look(path string) (hash string, size int64, err error) {
 func listCommand(flags *term.Flags) *cobra.Command {
 	return term.List[protocol.Dataset]{
 		Short: "List the data sets, the newest of a name first", Example: `  tandem dataset list`, Key: "datasets",
-		Get: datasets, Print: printDatasets,
+		Get: (*rest.Client).Datasets, Print: printDatasets,
 	}.Command(flags)
 }
 
@@ -180,13 +180,6 @@ func deleteCommand(flags *term.Flags) *cobra.Command {
 		Use: "delete SHA256", Short: "Delete a data set; a study that is not over keeps its own",
 		Example: `  tandem dataset delete 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
 		What:    "the SHA-256 of a data set, as 'tandem dataset list' shows it",
-		Do: func(client *rest.Client, ctx context.Context, hash string) error {
-			return client.DeleteDataset(ctx, hash)
-		},
-		Done: "deleted", Said: "The data set %s was deleted",
+		Do:      (*rest.Client).DeleteDataset, Done: "deleted", Said: "The data set %s was deleted",
 	}.Command(flags)
-}
-
-func datasets(client *rest.Client, ctx context.Context) ([]protocol.Dataset, error) {
-	return client.Datasets(ctx)
 }

@@ -95,7 +95,7 @@ with --allow-hook-program PROGRAM.`,
 func listCommand(flags *term.Flags) *cobra.Command {
 	return term.List[hook.HookView]{
 		Short: "List the hooks; their URLs and keys are not shown", Example: `  tandem hook list`, Key: "hooks",
-		Get: hooks, Print: printHooks,
+		Get: (*rest.Client).Hooks, Print: printHooks,
 	}.Command(flags)
 }
 
@@ -131,11 +131,6 @@ func deleteCommand(flags *term.Flags) *cobra.Command {
 	return term.Removal{
 		Use: "delete NAME", Short: "Delete a hook: it is told nothing more", Example: `  tandem hook delete team`,
 		What: "the name of a hook",
-		Do:   func(client *rest.Client, ctx context.Context, name string) error { return client.DeleteHook(ctx, name) },
-		Done: "deleted", Said: "Hook %s was deleted",
+		Do:   (*rest.Client).DeleteHook, Done: "deleted", Said: "Hook %s was deleted",
 	}.Command(flags)
-}
-
-func hooks(client *rest.Client, ctx context.Context) ([]hook.HookView, error) {
-	return client.Hooks(ctx)
 }
