@@ -140,7 +140,7 @@ func (r *reader) readNode(index int, n document.Node) error {
 	if n.Domain != "" && n.Domain != "ai.onnx.ml" {
 		handle = r.steps[n.Domain+"."+n.Kind]
 	} else if handle == nil && graph.IsPointwise(n.Kind) {
-		handle = pointwise
+		handle = needing(1, pointwise)
 	}
 	if handle == nil || n.HasGraph() { // what If, Loop and Scan cost depends on the data
 		handle = (*step).unknown

@@ -9,15 +9,9 @@ import (
 // steps says how each kind of operator is worked out.
 func steps() map[string]func(*step) error {
 	table := map[string]func(*step) error{}
-	// The first inputs, as many as it needs, have to be there.
 	add := func(needs int, handle func(*step) error, kinds ...string) {
 		for _, kind := range kinds {
-			table[kind] = func(s *step) error {
-				if err := s.need(needs); err != nil {
-					return err
-				}
-				return handle(s)
-			}
+			table[kind] = needing(needs, handle)
 		}
 	}
 	add(1, convolution, "Conv", "ConvInteger", "QLinearConv", "com.microsoft.FusedConv")
@@ -65,16 +59,23 @@ func steps() map[string]func(*step) error {
 	add(1, labels, "LabelEncoder")
 	add(2, featureExtractor, "ArrayFeatureExtractor")
 	add(1, zipMap, "ZipMap")
-	add(0, pointwise, "com.microsoft.Gelu")
+	add(1, pointwise, "com.microsoft.Gelu")
 	return table
+}
+
+// needing checks that the inputs are there before the operator is worked out.
+func needing(inputs int, handle func(*step) error) func(*step) error {
+	return func(s *step) error {
+		if err := s.need(inputs); err != nil {
+			return err
+		}
+		return handle(s)
+	}
 }
 
 // pointwise is an activation, a normalization or arithmetic. Other outputs than
 // the first are of training.
 func pointwise(s *step) error {
-	if err := s.need(1); err != nil {
-		return err
-	}
 	operands := s.operands()
 	if s.node.Kind == "BatchNormalization" {
 		for i := 3; i < len(operands); i++ {
