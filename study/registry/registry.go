@@ -310,7 +310,7 @@ func StudyOf(id trial.ID) (study string, number int) {
 
 // Created returns the session of a study that is about to be stored with its search. It is
 // among the others once [registry.add] was called.
-func (s *Registry) Created(study journal.Study, method search.Method) *session.Session {
+func (s *Registry) Created(study journal.Study, method *search.Method) *session.Session {
 	return session.Created(&s.options, study, method)
 }
 

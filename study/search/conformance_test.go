@@ -23,7 +23,7 @@ func TestMethodsConform(t *testing.T) {
 		for _, some := range promotions {
 			t.Run(fmt.Sprint(name, some), func(t *testing.T) {
 				searchtest.Run(t, searchtest.Subject{
-					New: func(settings search.Settings) (search.Method, error) {
+					New: func(settings search.Settings) (*search.Method, error) {
 						settings.Method = name
 						return search.New(settings)
 					},

@@ -60,7 +60,7 @@ func twins(cube *space.Cube, a, b space.Configuration) bool {
 // crew is workers that are all busy, with what they were given.
 type crew struct {
 	cube   *space.Cube
-	method search.Method
+	method *search.Method
 	out    []search.Action
 	known  map[int]space.Configuration
 }

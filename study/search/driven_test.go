@@ -14,7 +14,7 @@ import (
 
 // studyOf returns a search over d floats without random draws once it has a
 // model, on a ladder of rungs.
-func studyOf(t testing.TB, d, rungs int) *machine {
+func studyOf(t testing.TB, d, rungs int) *Method {
 	t.Helper()
 	settings := Settings{Method: "bohb", Seed: 5, Eta: 3, Brackets: 1, Maximize: []bool{true}}
 	for i := range rungs {
@@ -28,10 +28,10 @@ func studyOf(t testing.TB, d, rungs int) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return method.(*machine)
+	return method
 }
 
-func (a *machine) request(t testing.TB) Action {
+func (a *Method) request(t testing.TB) Action {
 	t.Helper()
 	actions, err := a.Handle(Event{Kind: Request})
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *machine) request(t testing.TB) Action {
 }
 
 // measure gives the trial a value: minus its squared distance from 0.5.
-func (a *machine) measure(t testing.TB, action Action) {
+func (a *Method) measure(t testing.TB, action Action) {
 	t.Helper()
 	value := 0.0
 	for _, x := range a.history.Points[action.Trial] {
@@ -121,7 +121,7 @@ func TestNothingIsTriedTwiceWhileThereIsMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := made.(*machine)
+		a := made
 		for range 14 {
 			a.measure(t, a.request(t))
 		}
@@ -185,7 +185,7 @@ func BenchmarkLearning(b *testing.B) {
 
 // prepared returns a search over d floats on one rung, with n measured trials,
 // drawn at random, and further ones pending.
-func prepared(t testing.TB, d, n, pending int) *machine {
+func prepared(t testing.TB, d, n, pending int) *Method {
 	t.Helper()
 	a := studyOf(t, d, 1)
 	r := rand.New(rand.NewPCG(1, 1))

@@ -18,7 +18,7 @@ const MaxPrior = 2000
 const maxPriorFaults = 100
 
 // learn takes results of elsewhere in, which come before the first trial.
-func (m *machine) learn(observations []Observation) error {
+func (m *Method) learn(observations []Observation) error {
 	if len(m.history.Trials) > 0 {
 		return problem.New(problem.Conflict, "results of elsewhere must be known before the first trial, and there are %d", len(m.history.Trials))
 	}
@@ -47,11 +47,11 @@ func (m *machine) learn(observations []Observation) error {
 // Trust is what a search makes of a source of what was known before it began.
 type Trust = prior.Trust
 
-// Trusts implements [Method].
-func (m *machine) Trusts() []Trust { return m.prior.Trusts(m.history) }
+// Trusts says how far the method trusts what was known before it began.
+func (m *Method) Trusts() []Trust { return m.prior.Trusts(m.history) }
 
 // part is what the space can take of an observation, or why it cannot.
-func (m *machine) part(o Observation) (space.Configuration, problem.Field) {
+func (m *Method) part(o Observation) (space.Configuration, problem.Field) {
 	if faults := m.settings.Space.CheckPart(o.Params); len(faults) > 0 {
 		return nil, faults[0]
 	}

@@ -1,7 +1,7 @@
 package search
 
-// Ended implements [Method].
-func (m *machine) Ended() bool {
+// Ended reports whether a [Request] would be answered with [Finish].
+func (m *Method) Ended() bool {
 	if m.history.Out > 0 || m.repeats.out > 0 || len(m.queue) > 0 {
 		return false
 	}
@@ -23,7 +23,7 @@ func (m *machine) Ended() bool {
 
 // proposes reports whether there would be another configuration. Only a grid is used
 // up before the study's bound is: for other methods nothing is computed.
-func (m *machine) proposes() bool {
+func (m *Method) proposes() bool {
 	if bound := m.settings.MaxTrials; bound > 0 && len(m.history.Trials) >= bound {
 		return false
 	}

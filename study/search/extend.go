@@ -5,16 +5,17 @@ import (
 	"github.com/tandem-tune/tandem/study/search/ladder"
 )
 
-// Expects implements [Method].
-func (m *machine) Expects(trial int) bool {
+// Expects reports whether the trial is out: the method counts on an outcome of it.
+func (m *Method) Expects(trial int) bool {
 	if again := m.at(trial); again != nil {
 		return again.Status == ladder.Out
 	}
 	return trial < len(m.history.Trials) && m.history.Trials[trial].Status == ladder.Out
 }
 
-// Rests implements [Method].
-func (m *machine) Rests(trial int) bool {
+// Rests reports whether the trial was measured at its rung and nobody took its
+// place: it may be promoted, or nothing follows.
+func (m *Method) Rests(trial int) bool {
 	if trial >= len(m.history.Trials) {
 		return false
 	}
@@ -24,7 +25,7 @@ func (m *machine) Rests(trial int) bool {
 
 // extend moves the bound on trials. Behind repeats there are no more trials: their
 // numbers follow those of the trials.
-func (m *machine) extend(trials int) error {
+func (m *Method) extend(trials int) error {
 	taken := len(m.history.Trials) + len(m.queue)
 	if trials != 0 && trials < taken {
 		return problem.New(problem.Conflict, "stop.trials cannot become %d: %d are created and %d wait in the queue", trials, len(m.history.Trials), len(m.queue))

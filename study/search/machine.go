@@ -18,12 +18,12 @@ import (
 // apart from others that are seeded with the same number.
 const stream = 0x7365617263680001
 
-// machine is every search. The promotion says who goes up and where new trials
+// Method is one search. The promotion says who goes up and where new trials
 // start, the proposer with which configuration; when to wait and when to
 // finish is decided here, so that neither of them can get it wrong.
 //
 // docs/search.md tells the rules, docs/decisions/0001 and 0003 why they are so.
-type machine struct {
+type Method struct {
 	settings  Settings
 	promotion promotion.Promotion
 	proposer  propose.Proposer
@@ -40,9 +40,9 @@ type machine struct {
 	dry bool
 }
 
-func newMachine(settings Settings, p propose.Proposer) *machine {
+func newMachine(settings Settings, p propose.Proposer) *Method {
 	history := settings.newHistory()
-	return &machine{
+	return &Method{
 		settings:  settings,
 		promotion: settings.newPromotion(),
 		proposer:  p,
@@ -63,8 +63,9 @@ func (s Settings) newPromotion() promotion.Promotion {
 	})
 }
 
-// Handle implements [Method].
-func (m *machine) Handle(e Event) ([]Action, error) {
+// Handle takes one event and returns what to do. An error means that the
+// event cannot happen (an unknown trial, say); the state is then unchanged.
+func (m *Method) Handle(e Event) ([]Action, error) {
 	switch e.Kind {
 	case Request:
 		return []Action{m.answer()}, nil
@@ -83,7 +84,7 @@ func (m *machine) Handle(e Event) ([]Action, error) {
 }
 
 // observe takes the outcome of a trial in.
-func (m *machine) observe(e Event) error {
+func (m *Method) observe(e Event) error {
 	if err := m.possible(e); err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (m *machine) observe(e Event) error {
 
 // report takes an intermediate value in and stops the trial if the rule says so.
 // A repeat is trained to its end, and nobody is compared with it.
-func (m *machine) report(e Event) ([]Action, error) {
+func (m *Method) report(e Event) ([]Action, error) {
 	rule := m.settings.EarlyStopping
 	if rule == nil {
 		return nil, problem.New(problem.Invalid, "the search takes no reports, as it has no early-stopping rule")
@@ -125,7 +126,7 @@ func (m *machine) report(e Event) ([]Action, error) {
 }
 
 // answer decides what a free worker does.
-func (m *machine) answer() Action {
+func (m *Method) answer() Action {
 	if m.repeats.begun() {
 		return m.finish()
 	}
@@ -147,14 +148,14 @@ func (m *machine) answer() Action {
 	return m.finish()
 }
 
-func (m *machine) promote(s promotion.Step) Action {
+func (m *Method) promote(s promotion.Step) Action {
 	m.history.Promote(s.Trial)
 	m.dry = false
 	return Action{Kind: Promote, Trial: s.Trial, Rung: m.history.Trials[s.Trial].Rung, Reason: s.Reason}
 }
 
 // creation starts a new trial, if the study allows one and the proposer has one.
-func (m *machine) creation() (Action, bool) {
+func (m *Method) creation() (Action, bool) {
 	if m.settings.MaxTrials > 0 && len(m.history.Trials) >= m.settings.MaxTrials {
 		return Action{}, false
 	}
@@ -175,11 +176,11 @@ func (m *machine) creation() (Action, bool) {
 }
 
 // random is the search's one source of chance.
-func (m *machine) random() *rand.Rand { return rand.New(m.source) }
+func (m *Method) random() *rand.Rand { return rand.New(m.source) }
 
 // footing is where the next trial starts, and whether the method proposes by what it
 // learned. The others would no longer be what they are called.
-func (m *machine) footing() prior.Footing {
+func (m *Method) footing() prior.Footing {
 	return prior.Footing{
 		Models: !slices.Contains([]string{"random", "sobol", "grid"}, m.settings.Method),
 		Cheap:  m.settings.Promotion == budget.NoPromotion || m.promotion.Start(m.history).Rung == 0,
@@ -188,7 +189,7 @@ func (m *machine) footing() prior.Footing {
 
 // proposeNext asks what is known from elsewhere, and then the proposer, unless it
 // had nothing and nothing happened since, or nobody is wanted.
-func (m *machine) proposeNext() (ladder.Proposal, bool) {
+func (m *Method) proposeNext() (ladder.Proposal, bool) {
 	if m.dry {
 		return ladder.Proposal{}, false
 	}

@@ -36,7 +36,7 @@ func Names() []string { return slices.Sorted(maps.Keys(methods())) }
 // New returns the method the settings name, before its first event. The error
 // is [problem.Invalid] and names every fault of the settings; paths are those
 // of the study file ("search.method", "space.learning_rate.low").
-func New(settings Settings) (Method, error) {
+func New(settings Settings) (*Method, error) {
 	if faults := settings.validate(); len(faults) > 0 {
 		return nil, problem.WithFields("the search settings are wrong", faults)
 	}

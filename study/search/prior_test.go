@@ -82,7 +82,7 @@ func played(t *testing.T, settings search.Settings, prior []search.Observation, 
 	}
 }
 
-func handle(t *testing.T, method search.Method, e search.Event) []search.Action {
+func handle(t *testing.T, method *search.Method, e search.Event) []search.Action {
 	t.Helper()
 	actions, err := method.Handle(e)
 	if err != nil {

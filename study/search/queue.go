@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-tune/tandem/study/space"
 )
 
-// Waiting implements [Method].
-func (m *machine) Waiting() int { return len(m.queue) }
+// Waiting is how many enqueued configurations wait to be created.
+func (m *Method) Waiting() int { return len(m.queue) }
 
 // queued is a configuration that waits to be tried.
 type queued struct {
@@ -20,8 +20,9 @@ type queued struct {
 	retryOf       *int                // the failed trial that it is of; nil: of none
 }
 
-// Retryable implements [Method].
-func (m *machine) Retryable() []int {
+// Retryable are the trials that failed, or were lost, and that are not tried again
+// yet: their numbers, the first one first.
+func (m *Method) Retryable() []int {
 	again := map[int]bool{}
 	note := func(of *int) {
 		if of != nil {
@@ -45,7 +46,7 @@ func (m *machine) Retryable() []int {
 
 // enqueue takes a configuration that somebody wants tried. What it lacks is
 // drawn now, so that what cannot be completed is refused now.
-func (m *machine) enqueue(e Event) error {
+func (m *Method) enqueue(e Event) error {
 	if m.repeats.begun() {
 		return problem.New(problem.Conflict,
 			"nothing more can be enqueued: the search is over and its best trials are trained again (search.repeats); create a study with the configurations as search.initial")
@@ -73,7 +74,7 @@ func (m *machine) enqueue(e Event) error {
 }
 
 // dequeue proposes the configuration that waits longest.
-func (m *machine) dequeue() (ladder.Proposal, bool) {
+func (m *Method) dequeue() (ladder.Proposal, bool) {
 	if len(m.queue) == 0 {
 		return ladder.Proposal{}, false
 	}

@@ -174,7 +174,7 @@ func (r *repeats) next(h *ladder.History) (next favourite, nth int, ok bool) {
 }
 
 // finish answers a request when the search has nothing else left to do.
-func (m *machine) finish() Action {
+func (m *Method) finish() Action {
 	h, r := m.history, &m.repeats
 	c, nth, ok := r.next(h)
 	switch {
@@ -189,7 +189,7 @@ func (m *machine) finish() Action {
 }
 
 // again creates a trial that trains a configuration for the nth time.
-func (m *machine) again(c favourite, nth int) Action {
+func (m *Method) again(c favourite, nth int) Action {
 	h, r := m.history, &m.repeats
 	reason := fmt.Sprintf("trains trial %d again, number %d of %d at the top rung: training %d of %d", c.trial, c.place+1,
 		len(h.Rungs[len(h.Rungs)-1].Entries), nth, r.settings.Times)
@@ -209,7 +209,7 @@ func (m *machine) again(c favourite, nth int) Action {
 }
 
 // at is the repeat with the number of a trial; nil if there is none.
-func (m *machine) at(number int) *repeat {
+func (m *Method) at(number int) *repeat {
 	if place := number - len(m.history.Trials); place >= 0 && place < len(m.repeats.list) {
 		return &m.repeats.list[place]
 	}
@@ -217,7 +217,7 @@ func (m *machine) at(number int) *repeat {
 }
 
 // possible returns why the event of a trial cannot be, if it cannot.
-func (m *machine) possible(e Event) error {
+func (m *Method) possible(e Event) error {
 	h := m.history
 	if again := m.at(e.Trial); again != nil {
 		return checkOutcome(h, e, again.Status, len(h.Rungs)-1)

@@ -13,8 +13,6 @@
 package search
 
 import (
-	"encoding/json"
-
 	"github.com/tandem-tune/tandem/budget"
 	"github.com/tandem-tune/tandem/study/search/cmaes"
 	"github.com/tandem-tune/tandem/study/search/prior"
@@ -171,34 +169,4 @@ type Action struct {
 	RetryOf *int `json:"retry_of,omitempty"`
 	// Reason says why in one sentence, for the trial's history.
 	Reason string `json:"reason,omitempty"`
-}
-
-// Method is one search.
-type Method interface {
-	// Handle takes one event and returns what to do. An error means that the
-	// event cannot happen (an unknown trial, say); the state is then unchanged.
-	Handle(Event) ([]Action, error)
-	// Snapshot returns the whole state.
-	Snapshot() (json.RawMessage, error)
-	// Restore puts the state of a snapshot, taken with the same settings, in place.
-	Restore(json.RawMessage) error
-	// Waiting is how many enqueued configurations wait to be created.
-	Waiting() int
-	// Startable is how many requests in a row would be answered with a trial, if nothing
-	// were measured meanwhile. Where nobody knows how many configurations are left, that is
-	// a guess, and not 0 while there is one. Where no trial is out and none is left, the
-	// request that ends the search counts as one.
-	Startable() int
-	// Ended reports whether a [Request] would be answered with [Finish].
-	Ended() bool
-	// Expects reports whether the trial is out: the method counts on an outcome of it.
-	Expects(trial int) bool
-	// Rests reports whether the trial was measured at its rung and nobody took its
-	// place: it may be promoted, or nothing follows.
-	Rests(trial int) bool
-	// Retryable are the trials that failed, or were lost, and that are not tried again
-	// yet: their numbers, the first one first.
-	Retryable() []int
-	// Trusts says how far the method trusts what was known before it began.
-	Trusts() []Trust
 }

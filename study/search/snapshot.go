@@ -35,8 +35,8 @@ type snapshot struct {
 	Repeats []repeat `json:"repeats,omitempty"`
 }
 
-// Snapshot implements [Method].
-func (m *machine) Snapshot() (json.RawMessage, error) {
+// Snapshot returns the whole state.
+func (m *Method) Snapshot() (json.RawMessage, error) {
 	generator, err := m.source.MarshalBinary()
 	if err != nil {
 		return nil, problem.New(problem.Internal, "save the random generator: %w", err)
@@ -54,7 +54,7 @@ func (m *machine) Snapshot() (json.RawMessage, error) {
 }
 
 // waits is the queue as snapshots have it.
-func (m *machine) waits() (waiting []space.Configuration, retries []*int) {
+func (m *Method) waits() (waiting []space.Configuration, retries []*int) {
 	of := make([]*int, len(m.queue))
 	for i, one := range m.queue {
 		waiting, of[i] = append(waiting, one.configuration), one.retryOf
@@ -65,8 +65,8 @@ func (m *machine) waits() (waiting []space.Configuration, retries []*int) {
 	return waiting, retries
 }
 
-// Restore implements [Method]. After an error the state is what it was before.
-func (m *machine) Restore(text json.RawMessage) error {
+// Restore puts the state of a snapshot, taken with the same settings, in place. After an error the state is what it was before.
+func (m *Method) Restore(text json.RawMessage) error {
 	var s snapshot
 	if err := json.Unmarshal(text, &s); err != nil {
 		return problem.New(problem.Invalid, "the snapshot of the search cannot be read: %w", err)
@@ -121,7 +121,7 @@ func (m *machine) Restore(text json.RawMessage) error {
 
 // restorePrior checks what a snapshot has besides the trials, and models again
 // what was measured elsewhere.
-func (m *machine) restorePrior(h *ladder.History, s snapshot) (prior.Prior, error) {
+func (m *Method) restorePrior(h *ladder.History, s snapshot) (prior.Prior, error) {
 	waiting := slices.Clone(s.Queue)
 	for _, one := range s.Best {
 		waiting = append(waiting, one.Configuration)

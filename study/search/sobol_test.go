@@ -25,7 +25,7 @@ func numbers(n int) space.Space {
 }
 
 // ask creates n trials at once, without a measurement in between.
-func ask(t *testing.T, method search.Method, n int) []search.Action {
+func ask(t *testing.T, method *search.Method, n int) []search.Action {
 	t.Helper()
 	var created []search.Action
 	for range n {

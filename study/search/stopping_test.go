@@ -25,7 +25,7 @@ func reporting(rule stopping.EarlyStopping) search.Settings {
 }
 
 // report sends a value and returns why the trial is stopped, or nothing.
-func report(t *testing.T, method search.Method, number, rung, epoch int, value float64) string {
+func report(t *testing.T, method *search.Method, number, rung, epoch int, value float64) string {
 	t.Helper()
 	actions, err := method.Handle(search.Event{
 		Kind: search.Reported, Trial: number, Rung: rung, Epoch: epoch, Values: []trial.Float{trial.Float(value)},
@@ -163,7 +163,7 @@ func TestHalvingStopsAtTheRungsAndFeedsTheModel(t *testing.T) {
 	if err := again.Restore(state); err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range []search.Method{method, again} {
+	for _, one := range []*search.Method{method, again} {
 		if why := report(t, one, 3, 2, 2, 0.65); !strings.Contains(why, "rank 2 of 3") {
 			t.Error(why)
 		}

@@ -30,7 +30,7 @@ func sha(rungs, eta, trials int) search.Settings {
 	}
 }
 
-func start(t rapid.TB, settings search.Settings) search.Method {
+func start(t rapid.TB, settings search.Settings) *search.Method {
 	t.Helper()
 	method, err := search.New(settings)
 	if err != nil {
@@ -44,7 +44,7 @@ func start(t rapid.TB, settings search.Settings) search.Method {
 //	request -> create 0 at 0
 //	0 measured 0.5 at 0
 //	1 failed at 0
-func tell(t *testing.T, method search.Method, story string) {
+func tell(t *testing.T, method *search.Method, story string) {
 	t.Helper()
 	for _, line := range strings.Split(strings.TrimSpace(story), "\n") {
 		line = strings.TrimSpace(line)

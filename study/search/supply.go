@@ -7,8 +7,11 @@ import (
 	"github.com/tandem-tune/tandem/study/search/ladder"
 )
 
-// Startable implements [Method].
-func (m *machine) Startable() int {
+// Startable is how many requests in a row would be answered with a trial, if nothing
+// were measured meanwhile. Where nobody knows how many configurations are left, that is
+// a guess, and not 0 while there is one. Where no trial is out and none is left, the
+// request that ends the search counts as one.
+func (m *Method) Startable() int {
 	h := m.history
 	if m.repeats.begun() {
 		return max(m.repeats.owed(h), ending(h.Out+m.repeats.out))
@@ -31,7 +34,7 @@ func ending(out int) int {
 }
 
 // fresh is how many new trials may start, at most.
-func (m *machine) fresh() int {
+func (m *Method) fresh() int {
 	left := math.MaxInt32
 	if g, limited := m.proposer.(*grid.Grid); limited {
 		left = g.Left()
@@ -43,7 +46,7 @@ func (m *machine) fresh() int {
 }
 
 // room is how many more trials the study may have.
-func (m *machine) room() int {
+func (m *Method) room() int {
 	if m.settings.MaxTrials == 0 {
 		return math.MaxInt
 	}

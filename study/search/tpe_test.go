@@ -18,7 +18,7 @@ func tpeSettings(s space.Space) search.Settings {
 }
 
 // measure lets the trials come back with what the function gives.
-func measure(t *testing.T, method search.Method, trials []search.Action, value func(space.Configuration) float64) {
+func measure(t *testing.T, method *search.Method, trials []search.Action, value func(space.Configuration) float64) {
 	t.Helper()
 	for _, a := range trials {
 		e := search.Event{Kind: search.Measured, Trial: a.Trial, Values: []trial.Float{trial.Float(value(a.Configuration))}}

@@ -61,7 +61,7 @@ func (r *Session) replay(ctx context.Context, created definition.Definition, goi
 }
 
 // restored is a study's search in the state of a snapshot, if there is one.
-func restored(def definition.Definition, state json.RawMessage) (search.Method, error) {
+func restored(def definition.Definition, state json.RawMessage) (*search.Method, error) {
 	method, err := search.New(def.SearchSettings())
 	if err == nil && len(state) > 0 {
 		err = method.Restore(state)
@@ -101,7 +101,7 @@ func Replay(def definition.Definition, events []journal.Event) (decisions int, e
 	return decisions, nil
 }
 
-func replayDecision(method search.Method, event journal.Event) error {
+func replayDecision(method *search.Method, event journal.Event) error {
 	var decision Decision
 	if err := json.Unmarshal(event.Data, &decision); err != nil {
 		return fmt.Errorf("event %d: %w", event.Sequence, err)

@@ -65,7 +65,7 @@ func New(options *Options, stored journal.Study) *Session {
 }
 
 // Created returns that of a new study with its search, before it is stored.
-func Created(options *Options, created journal.Study, method search.Method) *Session {
+func Created(options *Options, created journal.Study, method *search.Method) *Session {
 	r := New(options, created)
 	r.Stale, r.Ladder, r.Method, r.use, r.asked = false, created.Definition.Budget.Ladder(), method, ranking.Use{}, created.Created
 	r.noteAble(created.Created, 0)

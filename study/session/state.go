@@ -51,7 +51,7 @@ type State struct {
 
 	trusts []search.Trust // as the search last said
 
-	Method search.Method // nil when the study is over or the search broken
+	Method *search.Method // nil when the study is over or the search broken
 	// Broken is why the search cannot be continued by this program. The study
 	// then hands out nothing, but takes reports, and can be stopped or deleted.
 	Broken error

@@ -25,7 +25,7 @@ import (
 // Subject is what is checked.
 type Subject struct {
 	// New returns a new method for the settings, whose Method it may set.
-	New func(search.Settings) (search.Method, error)
+	New func(search.Settings) (*search.Method, error)
 	// Ends says that the method may run out of configurations, as a grid does.
 	// All others must go on until the study has all its trials.
 	Ends bool
@@ -107,8 +107,8 @@ type game struct {
 	*rapid.T
 	made     Subject
 	settings search.Settings
-	method   search.Method
-	twin     search.Method // gets the same events and must do the same, if set
+	method   *search.Method
+	twin     *search.Method // gets the same events and must do the same, if set
 	referee  *referee
 }
 
@@ -142,7 +142,7 @@ func (g *game) inform() {
 	g.referee.informed = len(e.Prior) > 0
 }
 
-func (g *game) fresh() search.Method {
+func (g *game) fresh() *search.Method {
 	method, err := g.made.New(g.settings)
 	if err != nil {
 		g.Fatalf("make a method: %v", err)
