@@ -6,6 +6,7 @@ attempts, so that an answer lost on the way never makes it happen twice.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -88,6 +89,18 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+class _Kept:
+    """A thread's connection, which is closed when the thread or the transport has gone."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+        self.process = os.getpid()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the interpreter may be half gone
+            self.connection.close()
+
+
 class Transport:
     """Sends requests to one place, each thread over its own connection."""
 
@@ -127,10 +140,10 @@ class Transport:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        connection: Optional[http.client.HTTPConnection] = getattr(self._local, "connection", None)
-        self._local.connection = None
-        if connection is not None:
-            connection.close()
+        kept: Optional[_Kept] = getattr(self._local, "kept", None)
+        self._local.kept = None
+        if kept is not None:
+            kept.connection.close()
 
     def _attempt(self, request: Request, headers: Mapping[str, str]) -> Any:
         connection, reused = self._connection()
@@ -166,12 +179,11 @@ class Transport:
 
     def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
         # A forked child must not write into its parent's connection.
-        kept: Optional[http.client.HTTPConnection] = getattr(self._local, "connection", None)
-        if kept is not None and self._local.process == os.getpid():
-            return kept, True
-        fresh = self._connect()
-        self._local.connection, self._local.process = fresh, os.getpid()
-        return fresh, False
+        kept: Optional[_Kept] = getattr(self._local, "kept", None)
+        if kept is not None and kept.process == os.getpid():
+            return kept.connection, True
+        self._local.kept = _Kept(self._connect())
+        return self._local.kept.connection, False
 
     def _exchange(
         self, connection: http.client.HTTPConnection, request: Request, headers: Mapping[str, str]

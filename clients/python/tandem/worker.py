@@ -24,6 +24,7 @@ from .errors import ConflictError, LeaseLost, NotFoundError, TandemError
 from .precision import Variant
 from .transport import Body, Request
 from .trial import Trial
+from .waiting import Asking, process_name
 
 logger = logging.getLogger("tandem")
 
@@ -157,9 +158,10 @@ class Session:
         self._held: dict[str, LeaseLink] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._asking = Asking(client, study)
         self._folder = Path(tempfile.mkdtemp(prefix="tandem-"))
         try:
-            self._beat_seconds = self._register()
+            self._beat_seconds, self._lease_seconds = self._register()
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
@@ -183,12 +185,16 @@ class Session:
         One whose checkpoint is damaged is given back, and goes on from the checkpoint before it.
         """
         request = {"worker": self.id, "study": self._study, "wait_seconds": wait_seconds}
+        self._asking.begin()
         while True:
             answer = self._ask(request)
             self.study_over = bool(answer.get("study_finished"))
             lease = answer.get("lease")
             if not lease:
+                if not self.study_over:
+                    self._asking.nothing(self._lease_seconds)
                 return None
+            self._asking.end()
             try:
                 return self._accept(lease)
             except archive.Damaged as damaged:
@@ -252,14 +258,16 @@ class Session:
             self.release(link)
             raise
 
-    def _register(self) -> float:
+    def _register(self) -> tuple[float, float]:
+        """Seconds between heartbeats, and those that a lease lives without one."""
         registration = {
             "id": self.id,
-            "name": f"{socket.gethostname()}, process {os.getpid()}"[:128],
+            "name": process_name(),
             "slots": self._slots,
             "machine": _machine(),
         }
-        return float(self._client.post("register as a worker", registration, "workers")["heartbeat_seconds"])
+        timing = self._client.post("register as a worker", registration, "workers")
+        return float(timing["heartbeat_seconds"]), float(timing["lease_seconds"])
 
     def _beat(self) -> None:
         while not self._closed.wait(self._beat_seconds):

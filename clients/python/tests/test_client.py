@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import socket
 import threading
+import warnings
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -205,7 +207,7 @@ def test_an_answer_that_is_no_problem_document(server: FakeServer, client: tande
 def test_a_connection_closed_while_idle_is_opened_again(server: FakeServer, client: tandem.Client) -> None:
     client.transport.patience = 0.0  # so that only the immediate second attempt is left
     assert client.studies() == []
-    client.transport._local.connection.sock.shutdown(socket.SHUT_RDWR)
+    client.transport._local.kept.connection.sock.shutdown(socket.SHUT_RDWR)
     assert client.studies() == []
 
 
@@ -218,3 +220,18 @@ def test_threads_do_not_share_a_connection(start_server: StartServer) -> None:
     for thread in threads:
         thread.join()
     assert names == ["toy"] * 8
+
+
+def test_connections_are_closed_with_their_thread_and_client(start_server: StartServer) -> None:
+    server = start_server()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        client = tandem.Client(server.url, TOKEN)
+        thread = threading.Thread(target=client.studies)
+        thread.start()
+        thread.join()
+        client.studies()
+        del client, thread
+        gc.collect()
+    port = server.url.rpartition(":")[2]
+    assert [str(one.message) for one in said if f"raddr=('127.0.0.1', {port})" in str(one.message)] == []

@@ -106,3 +106,66 @@ def test_what_lasts_a_moment_is_not_said(
     monkeypatch.setattr(waiting, "PATIENCE", 0.0)
     asyncio.run(scene())
     assert len(caplog.messages) == 1
+
+
+def few(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "objective": {"metric": "loss", "direction": "minimize"},
+        "space": {"x": {"type": "float", "low": 0, "high": 1}},
+        "budget": {"epochs": 1},
+        "stop": {"trials": 1},
+    }
+
+
+def test_who_asks_hears_once_which_trial_others_have(
+    real_client: tandem.Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = real_client.create_study(few("held-elsewhere"))
+    monkeypatch.setattr("tandem.worker.process_name", lambda: "box, process 1")
+    with real_client.study(study.name) as other:
+        held = other.ask()
+        monkeypatch.undo()
+        monkeypatch.setattr(waiting, "PATIENCE", 0.0)
+        caplog.set_level(logging.WARNING, logger="tandem")
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                study.ask(timeout=0.05)
+        [message] = caplog.messages
+        assert message.startswith(f"study {study.name} has no trial to give now: trial 0 is with box, process 1, last")
+        assert message.endswith(" s ago; one that is silent for 60 s loses its trial")
+        study.optimize(lambda trial: 0.5, timeout=0.05)
+        assert caplog.messages == [message] * 2  # another session's
+        other.tell(held, 0.5)
+    with pytest.raises(tandem.StudyOver):
+        study.ask()
+    assert len(caplog.messages) == 2
+
+
+def test_nothing_is_said_of_trials_of_this_process_nor_at_once(
+    real_client: tandem.Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = real_client.create_study(few("held-here"))
+    with real_client.study(study.name) as other:
+        other.ask()
+        with pytest.raises(TimeoutError):
+            study.ask(timeout=0.05)
+    monkeypatch.setattr(waiting, "PATIENCE", 60.0)
+    monkeypatch.setattr("tandem.worker.process_name", lambda: "box, process 1")
+    with real_client.study(study.name) as other:
+        other.ask()
+        monkeypatch.undo()
+        monkeypatch.setattr(waiting, "PATIENCE", 60.0)
+        with pytest.raises(TimeoutError):
+            study.ask(timeout=0.05)
+    assert caplog.messages == []
+    study.close()
+
+
+def test_who_asks_hears_that_the_study_is_paused(real_client: tandem.Client, caplog: pytest.LogCaptureFixture) -> None:
+    study = real_client.create_study(few("paused-by-hand"))
+    study.pause()
+    with pytest.raises(TimeoutError):
+        study.ask(timeout=0.05)
+    assert caplog.messages == [f"study {study.name} has no trial to give now: it is paused until resume()"]
+    study.close()
