@@ -47,3 +47,48 @@ def misplaced(arguments: Mapping[str, object]) -> str:
     if set(arguments) & set(_IN_A_DEFINITION):
         lines.append("A script that is written for Optuna runs as it is with: import tandem.optuna as optuna")
     return "\n".join(lines)
+
+
+_ATTRIBUTES = (
+    "numbers go with the metrics of trial.report, texts with trial.log_artifact('note.txt', b'...'), and "
+    "study.annotate(tags=[...], note='...', trial=NUMBER) marks a trial"
+)
+_HERE = {
+    "set_user_attr": _ATTRIBUTES,
+    "user_attrs": _ATTRIBUTES,
+    "set_system_attr": _ATTRIBUTES,
+    "system_attrs": _ATTRIBUTES,
+    "study_name": "it is study.name",
+    "direction": "study.view['definition']['objective'] has it",
+    "directions": "study.view['definition']['objective'] has them",
+    "distributions": "study.view['definition']['space'] has them",
+    "set_constraint": "report it as a metric, and say 'constraints' in the study's definition",
+    "add_trial": "client.import_results(definition, results) makes a study of them",
+    "add_trials": "client.import_results(definition, results) makes a study of them",
+    "intermediate_values": "study.learning_curve(NUMBER) has them",
+    "duration": "it is trial.seconds",
+}
+"""Where things are that Optuna's objects have as attributes."""
+
+
+def absent(kind: str, name: str) -> str:
+    """What an AttributeError says of an attribute."""
+    return f"a {kind} of Tandem has no {name!r}" + (f": {_HERE[name]}" if name in _HERE else "")
+
+
+_STATES = {
+    "COMPLETE": ("completed",),
+    "PRUNED": ("pruned",),
+    "FAIL": ("failed", "lost", "cancelled"),
+    "RUNNING": ("leased", "running"),
+    "WAITING": ("queued",),
+}
+_ALL = {"paused", *(name for names in _STATES.values() for name in names)}
+
+
+def states_of(states: Iterable[object]) -> set[str]:
+    """The states by the names they have here; Optuna's are enumerations. ValueError for one that there is not."""
+    found = {name for one in states for name in _STATES.get(str(getattr(one, "name", "")), (str(one),))}
+    for name in found - _ALL:
+        raise ValueError(f"there is no state {name!r}{did_you_mean(name, _ALL)}")
+    return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import metrics as values
 from . import notebook
 from . import params as parameters
 from .assignment import Budget
+from .names import absent
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class TrialRecord:
     reason: str
     raw: Mapping[str, Any] = field(repr=False)
     """The document as it came."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(absent("trial's record", name))
 
     def _repr_html_(self) -> str:
         return notebook.trial(self)

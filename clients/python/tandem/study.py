@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -17,12 +18,14 @@ from . import notebook, plots
 from .client import Client
 from .errors import LeaseLost, StudyOver, TandemError
 from .metrics import decode, decode_list
+from .names import absent, states_of
 from .optimize import Callback, Objective, Outcome, Runner, caught, check, complete, count, outcome_of
+from .params import same
 from .plots import Figure
 from .record import Recommendation, TrialRecord
 from .transport import Request
 from .trial import Trial
-from .waiting import Waiting
+from .waiting import PATIENCE, Waiting
 from .worker import LeaseLink, Session, fetch
 
 if TYPE_CHECKING:
@@ -48,11 +51,17 @@ class Study:
         # By the run: one that is told may be asked for again, promoted, before the answer to its end is here.
         self._asked: dict[Trial, LeaseLink] = {}
         self._asking = 0
+        self._enqueued: list[Mapping[str, Any]] = []
         self._lock = threading.Lock()
         self._at_exit: Optional[weakref.finalize[Any, Any]] = None
 
     def __repr__(self) -> str:
         return f"<tandem.Study {self.name!r} on {self.client.url}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(absent("study", name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its name: the trials that were asked for here stay here."""
@@ -93,6 +102,8 @@ class Study:
         n_jobs: int = 1,
         catch: Union[type[Exception], Sequence[type[Exception]]] = (),
         callbacks: Sequence[Callback] = (),
+        gc_after_trial: bool = False,
+        show_progress_bar: bool = False,
     ) -> None:
         """Run ``objective(trial)`` in this process until the study is over or a bound is reached.
 
@@ -101,13 +112,19 @@ class Study:
         ``n_jobs`` runs go on at once, each in a thread. A run that raises is
         recorded as failed, and the exception ends this call unless it is one
         of ``catch``. Each callback gets the study and the trial's record after
-        a run. Ctrl-C gives the running trials back; they continue later, from
+        a run. ``gc_after_trial`` collects garbage then, and ``show_progress_bar``
+        prints how far the study is to standard error. Ctrl-C gives the running trials back; they continue later, from
         their checkpoints, wherever a worker asks for them. A warning says that
         the study was over already, so that nothing was run, or that it failed.
         """
         check(objective, callbacks, timeout)
         runs = None if n_trials is None else count("n_trials", n_trials, 0)
-        Runner(self, objective, (runs, timeout), caught(catch), callbacks).run(count("n_jobs", n_jobs, 1))
+        after: list[Callback] = [*callbacks]
+        if gc_after_trial:
+            after.append(_collect)
+        if show_progress_bar:
+            after.append(_show)
+        Runner(self, objective, (runs, timeout), caught(catch), after).run(count("n_jobs", n_jobs, 1))
 
     def ask(self, timeout: Optional[float] = None) -> Trial:
         """A trial to run here; answer it with :meth:`tell`.
@@ -135,8 +152,8 @@ class Study:
     def _await(self, session: Session, timeout: Optional[float]) -> Trial:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = 20.0 if deadline is None else deadline - time.monotonic()
-            leased = session.lease(min(max(left, 0.0), 20.0))
+            left = PATIENCE if deadline is None else deadline - time.monotonic()
+            leased = session.lease(min(max(left, 0.0), PATIENCE))
             if leased is not None:
                 trial, self._asked[trial] = leased
                 return trial
@@ -187,9 +204,25 @@ class Study:
         answer = self.client.post(f"enqueue in study {self.name}", document, "studies", self.id, "enqueue")
         return int(answer["waiting"])
 
-    def enqueue_trial(self, params: Mapping[str, Any]) -> None:
-        """:meth:`enqueue` of one configuration, under the name that Optuna has for it."""
+    def enqueue_trial(
+        self, params: Mapping[str, Any], user_attrs: Optional[Mapping[str, Any]] = None, skip_if_exists: bool = False
+    ) -> None:
+        """:meth:`enqueue` of one configuration, under the name that Optuna has for it.
+
+        With ``skip_if_exists`` nothing is done if a trial has these values, or this object has enqueued them before.
+        """
+        if user_attrs:
+            raise TypeError(absent("trial", "user_attrs"))
+        known = [*self._enqueued, *(record.params for record in self._pages())] if skip_if_exists else []
+        if any(params.keys() <= one.keys() and all(same(one[name], params[name]) for name in params) for one in known):
+            return
         self.enqueue(params)
+        self._enqueued.append(dict(params))
+
+    def get_trials(self, deepcopy: bool = True, states: Optional[Sequence[Any]] = None) -> list[TrialRecord]:
+        """:attr:`trials`, those in some states only: of :attr:`TrialRecord.state`, or Optuna's. All are copies."""
+        wanted = None if states is None else states_of(states)
+        return [one for one in self._pages() if wanted is None or one.state in wanted]
 
     def trial(self, number: int) -> TrialRecord:
         """One trial."""
@@ -239,6 +272,8 @@ class Study:
             return best
         if view["status"] in OVER:
             raise ValueError(f"no trial of {self.name} was measured: it is {_ending(view)}")
+        if (view["progress"].get("trials") or {}).get("completed"):
+            raise ValueError(f"each trial of {self.name} so far has NaN, which is never the best")
         raise ValueError(f"no trial of {self.name} has been measured yet")
 
     @property
@@ -557,6 +592,14 @@ def _row(record: TrialRecord, objectives: Sequence[str]) -> dict[str, Any]:
     row.update({f"params_{name}": value for name, value in record.params.items()})
     row.update({f"metrics_{name}": value for name, value in record.metrics.items()})
     return row
+
+
+def _collect(study: Study, record: TrialRecord) -> None:
+    gc.collect()
+
+
+def _show(study: Study, record: TrialRecord) -> None:
+    print(_progress_line(study.view), file=sys.stderr, flush=True)
 
 
 def _ending(view: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional, SupportsFloat, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, SupportsFloat, Union
 
 from . import checkpoint as checkpoints
 from . import metrics as values
@@ -16,6 +16,7 @@ from . import params as parameters
 from .assignment import CONTINUE, Assignment, Budget, Directive, Energy, Link, Outcome
 from .errors import TrialStopped
 from .model import Model, to_onnx
+from .names import absent
 from .precision import Evaluate, variants
 from .ranks import processes
 from .system import SystemValues
@@ -59,6 +60,11 @@ class Trial:
 
     def __repr__(self) -> str:
         return f"<tandem.Trial {self.number} of {self.study!r}, rung {self.rung}, {self.budget}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(absent("trial", name))
 
     @property
     def id(self) -> str:

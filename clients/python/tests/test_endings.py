@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import pickle
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,3 +121,79 @@ def test_a_study_rests_when_its_process_leaves(real_client: tandem.Client) -> No
 def test_what_belongs_into_the_definition_is_told_where(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(TypeError, match=said):
         tandem.create_study(**arguments)
+
+
+def test_a_study_of_nan_alone_says_that_it_has_no_best(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("nan-alone"))
+    study.optimize(lambda trial: float("nan"), n_trials=1)
+    with pytest.raises(ValueError, match="each trial of nan-alone so far has NaN, which is never the best"):
+        _ = study.best_value
+    study.optimize(lambda trial: float("nan"))
+    with pytest.raises(ValueError, match=r"no trial of nan-alone was measured: .* 2 of 2 reported NaN"):
+        _ = study.best_value
+
+
+def test_optimize_takes_what_optunas_takes(real_client: tandem.Client, capsys: pytest.CaptureFixture[str]) -> None:
+    study = real_client.create_study(definition("as-optuna"))
+    lost: list[Any] = []
+
+    class Loop:
+        def __init__(self, trial: tandem.Trial) -> None:
+            self.itself, self.number = self, trial.number
+
+        def __del__(self) -> None:
+            lost.append(self.number)
+
+    def objective(trial: tandem.Trial) -> float:
+        Loop(trial)
+        return 0.5
+
+    gc.disable()
+    try:
+        study.optimize(objective, n_trials=1)
+        assert (lost, capsys.readouterr().err) == ([], "")
+        study.optimize(objective, n_trials=1, gc_after_trial=True, show_progress_bar=True)
+        assert sorted(lost) == [0, 1]
+        assert "as-optuna is completed: 2 completed; best loss 0.5 (trial " in capsys.readouterr().err
+    finally:
+        gc.enable()
+
+
+def test_trials_are_got_by_state_and_enqueued_once(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("by-state"))
+    for _ in range(2):
+        study.enqueue_trial({"x": 0.25}, skip_if_exists=True)
+    study.optimize(lambda trial: 0.5, n_trials=1)
+    again = real_client.study(study.name)
+    again.enqueue_trial({"x": 0.25}, skip_if_exists=True)
+    assert not study.progress.get("enqueued")
+    again.enqueue_trial({"x": 0.25})
+    assert study.progress["enqueued"] == 1
+    with pytest.raises(RuntimeError):
+        study.optimize(broken, n_trials=1)
+    complete = SimpleNamespace(name="COMPLETE")  # as an enumeration's
+    assert [one.number for one in study.get_trials(deepcopy=False, states=(complete,))] == [0]
+    assert [one.number for one in study.get_trials(states=["failed"])] == [1]
+    assert len(study.get_trials()) == 2
+    with pytest.raises(ValueError, match="there is no state 'complete', did you mean 'completed'"):
+        study.get_trials(states=["complete"])
+
+
+def test_what_optunas_objects_have_is_named(real_client: tandem.Client) -> None:
+    study = real_client.create_study(definition("elsewhere"))
+    trial = study.ask()
+    for call in (
+        lambda: study.set_user_attr("a", 1),  # type: ignore[attr-defined]
+        lambda: trial.set_user_attr("a", 1),  # type: ignore[attr-defined]
+        lambda: study.trials[0].user_attrs,  # type: ignore[attr-defined]
+        lambda: study.enqueue_trial({"x": 0.5}, user_attrs={"a": 1}),
+    ):
+        with pytest.raises(
+            (AttributeError, TypeError), match=r"has no '\w+': numbers go with the metrics of trial.rep"
+        ):
+            call()
+    with pytest.raises(AttributeError, match=r"a study of Tandem has no 'nonsense'$"):
+        study.nonsense  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(trial, "nonsense")
+    assert pickle.loads(pickle.dumps(study.trials)) == study.trials
+    study.close()
