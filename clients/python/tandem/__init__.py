@@ -42,7 +42,7 @@ from .errors import (
     UnknownName,
 )
 from .mixture import refuse_mixture
-from .names import misplaced
+from .names import absent, misplaced
 from .script import current_trial, dataset, trials
 from .trial import Trial
 from .version import VERSION as __version__
@@ -153,7 +153,7 @@ _ON_DEMAND = {
 
 def __getattr__(name: str) -> Any:
     if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(absent(f"module {__name__!r}", name))
     import importlib
 
     return getattr(importlib.import_module(f".{_ON_DEMAND[name]}", __name__), name)

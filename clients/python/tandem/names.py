@@ -67,13 +67,20 @@ _HERE = {
     "add_trials": "client.import_results(definition, results) makes a study of them",
     "intermediate_values": "study.learning_curve(NUMBER) has them",
     "duration": "it is trial.seconds",
+    "delete_study": "load_study(NAME).delete() does it",
+    "get_all_study_summaries": "Client().studies() has them",
+    "get_all_study_names": "Client().studies() has them",
+    "visualization": "a study has plot_history() and its kin",
+    "samplers": "the study's definition has 'search': {'method': 'tpe'}",
+    "pruners": "the study's definition has 'search': {'early_stopping': {'rule': 'median'}}",
+    "TrialPruned": "epochs() ends where a trial is not wanted, or report() raises TrialStopped",
 }
 """Where things are that Optuna's objects have as attributes."""
 
 
 def absent(kind: str, name: str) -> str:
     """What an AttributeError says of an attribute."""
-    return f"a {kind} of Tandem has no {name!r}" + (f": {_HERE[name]}" if name in _HERE else "")
+    return f"{kind} has no attribute {name!r}" + (f": {_HERE[name]}" if name in _HERE else "")
 
 
 _STATES = {

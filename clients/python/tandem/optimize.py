@@ -181,12 +181,12 @@ class Runner:
         except LeaseLost:
             raise
         except TrialStopped as stopped:
-            if trial.directive.action == "continue":
-                return link.finish("failed", f"the objective gave up: {stopped}")
-            return link.finish(outcome_of(trial), str(stopped))
+            return _given_up(trial, link, stopped)
         except Exception as error:
             if link.ended:
                 raise LeaseLost(f"trial {trial.id}: {link.ended}") from error
+            if type(error).__name__ == "TrialPruned":  # Optuna's
+                return _given_up(trial, link, error)
             logger.warning("trial %d failed: %s: %s", trial.number, type(error).__name__, error)
             with contextlib.suppress(TandemError):
                 link.log(traceback.format_exc())
@@ -226,6 +226,13 @@ class Runner:
         if self._deadline is None:
             return _WAIT_SECONDS
         return min(_WAIT_SECONDS, max(0.0, self._deadline - time.monotonic()))
+
+
+def _given_up(trial: Trial, link: LeaseLink, why: BaseException) -> str:
+    """Finish the lease of an objective that has ended by itself; returns the trial's state."""
+    if trial.directive.action == "continue":
+        return link.finish("failed", f"the objective gave up: {why}")
+    return link.finish(outcome_of(trial), str(why))
 
 
 def _metrics(trial: Trial, outcome: Outcome) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class TrialRecord:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(absent("trial's record", name))
+            raise AttributeError(absent("a trial's record of Tandem", name))
 
     def _repr_html_(self) -> str:
         return notebook.trial(self)

@@ -61,7 +61,7 @@ class Study:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(absent("study", name))
+            raise AttributeError(absent("a study of Tandem", name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its name: the trials that were asked for here stay here."""
@@ -212,7 +212,7 @@ class Study:
         With ``skip_if_exists`` nothing is done if a trial has these values, or this object has enqueued them before.
         """
         if user_attrs:
-            raise TypeError(absent("trial", "user_attrs"))
+            raise TypeError(absent("a trial of Tandem", "user_attrs"))
         known = [*self._enqueued, *(record.params for record in self._pages())] if skip_if_exists else []
         if any(params.keys() <= one.keys() and all(same(one[name], params[name]) for name in params) for one in known):
             return
@@ -340,19 +340,22 @@ class Study:
         path = self.client.path("studies", self.id, "trials", number, "artifacts", name)
         return bytes(self.client.transport.send(Request("GET", path, f"download {name}", read=lambda r: r.read())))
 
-    def trials_dataframe(self) -> pandas.DataFrame:
+    def trials_dataframe(self, attrs: Optional[Sequence[str]] = None) -> pandas.DataFrame:
         """All trials as a pandas.DataFrame: one row each, params_<name> and metrics_<name> as columns.
 
         ``value`` is the first objective at the highest rung measured, and with several objectives there is a column
         value_<name> for each. ``joules`` is missing where no energy is known; where ``energy_method`` starts with
-        "estimate" it is one.
+        "estimate" it is one. ``attrs`` are the columns to have, such as ``("number", "value", "params")``.
         """
         try:
             import pandas
         except ImportError as error:
             raise ImportError("trials_dataframe() needs pandas: pip install pandas") from error
         names = [objective.name for objective in self._objectives()]
-        return pandas.DataFrame([_row(record, names) for record in self._pages()])
+        found = pandas.DataFrame([_row(record, names) for record in self._pages()])
+        if attrs is None:
+            return found
+        return found[[c for name in attrs for c in found.columns if c == name or c.startswith(f"{name}_")]]
 
     def plot_history(self, *, objective: int = 0) -> Figure:
         """Each trial's value by its number, and the best so far. Plots need Plotly: ``pip install plotly``."""

@@ -581,6 +581,12 @@ def test_a_dataframe(start_server: StartServer) -> None:
     assert list(frame["value"]) == [0.0, 0.5]
     assert list(frame["params_x"]) == [0, 1]
     assert list(frame["joules"].isna()) == [True, True]  # nobody measured any: that is not none
+    assert list(study.trials_dataframe(attrs=("value", "params", "number"))) == [
+        "value",
+        "params_x",
+        "params_rate",
+        "number",
+    ]
 
 
 def test_a_row_of_the_dataframe_has_every_objective(
