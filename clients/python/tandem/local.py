@@ -31,13 +31,11 @@ _ENDING = 15.0
 
 @dataclass(frozen=True)
 class Session:
-    """What a server on this machine gave this process. The server revokes the token when the connection ends."""
+    """What a server on this machine gave this process. The server revokes the token when the process ends."""
 
     url: str
     token: str
     ca: Optional[str]
-    connection: http.client.HTTPConnection
-    answer: http.client.HTTPResponse
 
 
 _sessions: dict[Path, Session] = {}
@@ -81,7 +79,10 @@ def _join(folder: Path) -> Optional[Session]:
         os.close(place)
     if answer.status == http.client.CREATED:
         told = json.loads(answer.readline())
-        return Session(told["url"], told["token"], told.get("ca"), connection, answer)
+        os.dup(connection.sock.fileno())  # the connection ends with this process
+        answer.close()
+        connection.close()
+        return Session(told["url"], told["token"], told.get("ca"))
     content = answer.read()
     connection.close()
     if answer.status == http.client.SERVICE_UNAVAILABLE:
@@ -104,6 +105,7 @@ def _start(folder: Path) -> Session:
         while True:
             found = _join(folder)
             if found is not None:
+                server.returncode = 0  # it may outlive this process, which does not wait for it
                 print(f"Tandem keeps results in {folder}. Web page: {found.url}/#token={found.token}", file=sys.stderr)
                 return found
             waited = time.monotonic() - began

@@ -44,10 +44,16 @@ class Waiting:
 
 
 def _unserved(view: Mapping[str, Any]) -> str:
+    if view.get("status") == "paused":
+        return _paused(view)
     trials = view["progress"].get("trials") or {}
     if any(trials.get(state) for state in ("leased", "running")):
         return ""
     return "; ".join(one["reason"] for one in view.get("waits") or () if one["cause"] in _CAUSES)
+
+
+def _paused(view: Mapping[str, Any]) -> str:
+    return f"it is paused: {view.get('reason') or 'resume() lets it go on'}"
 
 
 def process_name() -> str:
@@ -80,7 +86,7 @@ class Asking:
         with contextlib.suppress(TandemError):
             view = self._client.get("read the study", "studies", self._study)
             if view["status"] == "paused":
-                self._say(view, {"paused": "it is paused until resume()"})
+                self._say(view, {"paused": _paused(view)})
             else:
                 self._say(view, self._held(), f"; one that is silent for {lease_seconds:.0f} s loses its trial")
 

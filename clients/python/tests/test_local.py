@@ -52,7 +52,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def start() -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-W", "always::ResourceWarning", "-c", SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -91,6 +95,7 @@ def test_the_server_serves_all_processes_and_ends_with_the_last(folder: Path) ->
     assert tell(second) == "2"
     _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0 and f"Tandem keeps results in {folder}" in said and "/#token=tandem_admin_" in said
+    assert "ResourceWarning" not in said
     time.sleep(7)  # longer than a server without users lives
     assert tell(second) == "3"
     _, said = second.communicate(timeout=PATIENCE)

@@ -19,6 +19,7 @@ from real_server import RealServer, binary
 import tandem
 from tandem import waiting
 
+PAUSED = "it is paused: paused by a user"
 NOBODY = {"cause": "unfit", "reason": "no worker is connected: start one with 'tandem worker'"}
 
 
@@ -170,5 +171,9 @@ def test_who_asks_hears_that_the_study_is_paused(real_client: tandem.Client, cap
     study.pause()
     with pytest.raises(TimeoutError):
         study.ask(timeout=0.05)
-    assert caplog.messages == [f"study {study.name} has no trial to give now: it is paused until resume()"]
+    assert caplog.messages == [f"study {study.name} has no trial to give now: {PAUSED}"]
     study.close()
+    caplog.clear()
+    said = waiting.Waiting(study.client.url)
+    said.look(study.view)
+    assert caplog.messages == [f"study {study.name} waits: {PAUSED}"]
