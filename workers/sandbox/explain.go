@@ -56,8 +56,13 @@ func (s *Sandbox) advice(path, directory string) string {
 	if !filepath.IsAbs(path) {
 		absolute = filepath.Join(directory, path)
 	}
-	if directory != "" && within(clean(absolute), clean(directory)) {
-		return fmt.Sprintf("the sandbox lets a script read its study's folder and write only to TANDEM_CHECKPOINT_DIR, TMPDIR and HOME: to have %s written, start the worker with --allow-write %s (docs/sandbox.md)", path, filepath.Dir(absolute))
+	if study := clean(directory); directory != "" && within(clean(absolute), study) {
+		inner, _, deeper := strings.Cut(strings.TrimPrefix(clean(absolute), study+"/"), "/")
+		folder := study
+		if deeper { // libraries name the folders below anew in each run
+			folder = filepath.Join(study, inner)
+		}
+		return fmt.Sprintf("the sandbox lets a script read its study's folder and write only to TANDEM_CHECKPOINT_DIR, TMPDIR and HOME: to have %s written, start the worker with --allow-write %s, a folder that exists (docs/sandbox.md)", path, folder)
 	}
 	return fmt.Sprintf("the sandbox of this worker does not open %s: if the script needs it, start the worker with --allow-read %s, or --allow-write to have it written (docs/sandbox.md)", path, absolute)
 }

@@ -313,6 +313,23 @@ func TestTheRunsOwnFolderIsNotExplained(t *testing.T) {
 	}
 }
 
+// TestTheFolderToOpenIsOneOfAllRuns: what a library made for this run alone is in none
+// of the next.
+func TestTheFolderToOpenIsOneOfAllRuns(t *testing.T) {
+	s := opened(t, Options{})
+	for path, folder := range map[string]string{
+		"/study/wandb/offline-run-1/logs": "/study/wandb",
+		"wandb/offline-run-1/logs":        "/study/wandb",
+		"/study/wandb":                    "/study",
+		"/study/mlflow.db":                "/study",
+	} {
+		said := []string{"PermissionError: [Errno 13] Permission denied: '" + path + "'"}
+		if got := s.Explain(said, "/study", ""); !strings.Contains(got, "--allow-write "+folder+", a folder that exists") {
+			t.Errorf("of %s it says %q", path, got)
+		}
+	}
+}
+
 // TestStudiesInSharedMemory: who keeps scripts, data or trials there reaches those parts
 // of it, and nothing else of the machine's.
 func TestStudiesInSharedMemory(t *testing.T) {
