@@ -27,16 +27,13 @@ import (
 // Command is "tandem dataset".
 func Command() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "dataset",
 		Short: "Encrypt data sets for workers, and have the server keep them",
 		Long: `Encrypt data sets for workers, and have the server keep them: it cannot read them.
 A study file names them in encryption.datasets, and its script finds the folder in
 TANDEM_DATA_NAME, or by tandem.dataset("NAME"). docs/encryption.md has an example.`,
-	})
-	flags.Add(command)
-	command.AddCommand(encryptCommand(), publishCommand(&flags), listCommand(&flags), deleteCommand(&flags))
-	return command
+	}, encryptCommand(), publishCommand(&flags), listCommand(&flags), deleteCommand(&flags))
 }
 
 // extension is that of encrypted data sets.

@@ -21,16 +21,13 @@ import (
 // BackendCommand is "tandem backend".
 func BackendCommand() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "backend",
 		Short: "Places to deploy at a price, and which is best for a model",
 		Long: `Places to deploy at a price: some cores and memory of a device. Which is best for the
 model of a study is chosen by what was measured there; boards are asked to measure
 what could be better.`,
-	})
-	flags.Add(command)
-	command.AddCommand(backendAddCommand(&flags), backendListCommand(&flags), backendRemoveCommand(&flags), backendChooseCommand(&flags))
-	return command
+	}, backendAddCommand(&flags), backendListCommand(&flags), backendRemoveCommand(&flags), backendChooseCommand(&flags))
 }
 
 func backendAddCommand(flags *term.Flags) *cobra.Command {

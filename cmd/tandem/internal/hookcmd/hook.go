@@ -19,16 +19,13 @@ import (
 // Command is "tandem hook".
 func Command() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "hook",
 		Short: "Say who is told what happens in studies",
 		Long: `Say who is told what happens in studies: a webhook, a Slack channel, an address or a program.
 A study's file names hooks by "hooks", and "tandem study hooks" says what became
 of it. docs/hooks.md has the messages, and a receiver that checks signatures.`,
-	})
-	flags.Add(command)
-	command.AddCommand(createCommand(&flags), listCommand(&flags), testCommand(&flags), deleteCommand(&flags))
-	return command
+	}, createCommand(&flags), listCommand(&flags), testCommand(&flags), deleteCommand(&flags))
 }
 
 func createCommand(flags *term.Flags) *cobra.Command {

@@ -15,10 +15,8 @@ import (
 // UserCommand is "tandem user".
 func UserCommand() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{Use: "user", Short: "List and remove users", Long: `List and remove users. A user begins with a token of that name, or by signing in
-with the identity provider.`})
-	flags.Add(command)
-	command.AddCommand(term.List[protocol.UserView]{
+	return flags.Group(&cobra.Command{Use: "user", Short: "List and remove users", Long: `List and remove users. A user begins with a token of that name, or by signing in
+with the identity provider.`}, term.List[protocol.UserView]{
 		Short: "List the users who have tokens or have signed in", Example: `  tandem user list`, Key: "users",
 		Get: (*rest.Client).Users, Print: printUsers,
 	}.Command(&flags), term.Removal{
@@ -28,7 +26,6 @@ provider. Its studies stay, and 'tandem study transfer' gives one to another use
 Whom the provider and --oidc-allow-... still let in can sign in again.`, Example: `  tandem user remove alice`, What: "the name of a user",
 		Do: (*rest.Client).RemoveUser, Done: "removed", Said: "User %s was removed; the studies stay, and go on ('tandem study transfer')",
 	}.Command(&flags))
-	return command
 }
 
 func printUsers(out io.Writer, users []protocol.UserView) error {

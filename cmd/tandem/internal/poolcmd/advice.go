@@ -50,11 +50,7 @@ What lies ahead and what is saved are estimates (docs/forecasting.md).`,
 			if err := flags.check(); err != nil {
 				return err
 			}
-			advice, err := client.PoolAdvice(ctx, flags.query)
-			if err != nil {
-				return err
-			}
-			return term.PrintAnswer(out, asJSON, advice, printAdvice)
+			return term.Answer(out, asJSON, printAdvice)(client.PoolAdvice(ctx, flags.query))
 		}),
 	}
 	flags.add(command)

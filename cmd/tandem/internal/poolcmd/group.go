@@ -18,19 +18,16 @@ import (
 // GroupCommand is "tandem group".
 func GroupCommand() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "group",
 		Short: "Put users into groups that studies are shared with",
 		Long: `Put users into groups that studies are shared with. A viewer sees such a study
 with its checkpoints; an editor also stops, pauses, extends, enqueues and
 annotates. 'tandem study share' shares a study.`,
-	})
-	flags.Add(command)
-	command.AddCommand(groupSetCommand(&flags), term.List[protocol.UserGroup]{
+	}, groupSetCommand(&flags), term.List[protocol.UserGroup]{
 		Short: "List the groups: a user's own, or all with an admin's token", Example: `  tandem group list`, Key: "groups",
 		Get: (*rest.Client).Groups, Print: printGroups,
 	}.Command(&flags), groupRemoveCommand(&flags))
-	return command
 }
 
 func groupSetCommand(flags *term.Flags) *cobra.Command {

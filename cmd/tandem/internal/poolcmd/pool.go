@@ -31,11 +31,7 @@ and --json have more: how well epochs are predicted, and which trials moved.`,
 		Example: `  tandem pool`,
 		Args:    term.Arguments(0, "no arguments"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			pool, err := client.Pool(ctx)
-			if err != nil {
-				return err
-			}
-			return term.PrintAnswer(out, flags.JSON, pool, printPool)
+			return term.Answer(out, flags.JSON, printPool)(client.Pool(ctx))
 		}),
 	}
 	term.AddConnectionFlags(command, &flags.Server)

@@ -19,16 +19,13 @@ import (
 // QuotaCommand is "tandem quota".
 func QuotaCommand() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "quota",
 		Short: "Bound what users have of the workers, and see what they have",
 		Long: `Bound what users have of the workers, and see what they have. A trial that would
 go beyond its user's quota waits, and its study says why. docs/sharing.md tells
 how users share what there is.`,
-	})
-	flags.Add(command)
-	command.AddCommand(quotaSetCommand(&flags), quotaListCommand(&flags), quotaRemoveCommand(&flags))
-	return command
+	}, quotaSetCommand(&flags), quotaListCommand(&flags), quotaRemoveCommand(&flags))
 }
 
 func quotaSetCommand(flags *term.Flags) *cobra.Command {

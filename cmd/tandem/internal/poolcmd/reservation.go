@@ -17,15 +17,12 @@ import (
 // ReservationCommand is "tandem reservation".
 func ReservationCommand() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "reservation",
 		Short: "Keep workers or GPUs for a user or a study, from a time to a time",
 		Long: `Keep workers or GPUs for a user or a study, from a time to a time. What runs when
 a reservation begins goes on to the end of its rung; nothing else begins there.`,
-	})
-	flags.Add(command)
-	command.AddCommand(reservationMakeCommand(&flags), reservationListCommand(&flags), reservationRemoveCommand(&flags))
-	return command
+	}, reservationMakeCommand(&flags), reservationListCommand(&flags), reservationRemoveCommand(&flags))
 }
 
 func reservationMakeCommand(flags *term.Flags) *cobra.Command {

@@ -31,11 +31,7 @@ func WorkersCommand() *cobra.Command {
 		Example: `  tandem workers`,
 		Args:    term.Arguments(0, "no arguments"),
 		RunE: flags.Server.Run(func(ctx context.Context, client *rest.Client, _ []string, out io.Writer) error {
-			workers, err := client.Workers(ctx)
-			if err != nil {
-				return err
-			}
-			return term.PrintAnswer(out, flags.JSON, workers, printWorkers)
+			return term.Answer(out, flags.JSON, printWorkers)(client.Workers(ctx))
 		}),
 	}
 	term.AddConnectionFlags(command, &flags.Server)

@@ -25,7 +25,7 @@ import (
 // TokenCommand is "tandem token".
 func TokenCommand() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:   "token",
 		Short: "Create, list and revoke tokens",
 		Long: `Create, list and revoke the tokens a server accepts.
@@ -33,10 +33,7 @@ func TokenCommand() *cobra.Command {
 Scopes: admin may do everything; user has studies of its own and sees no others;
 worker may run trials; launcher may start workers (docs/launch.md); viewer may read
 everything.`,
-	})
-	flags.Add(command)
-	command.AddCommand(tokenCreateCommand(&flags), tokenListCommand(&flags), tokenRevokeCommand(&flags))
-	return command
+	}, tokenCreateCommand(&flags), tokenListCommand(&flags), tokenRevokeCommand(&flags))
 }
 
 func tokenCreateCommand(flags *term.Flags) *cobra.Command {

@@ -25,11 +25,7 @@ What chance would show as well is not named.`,
 		Example: `  tandem study advise lenet-fashion-mnist
   tandem study advise lenet-fashion-mnist --json | jq '.pieces[].parameter'`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		answer, err := client.Advice(ctx, study)
-		if err != nil {
-			return err
-		}
-		return term.PrintAnswer(out, flags.JSON, answer, PrintAdvice)
+		return term.Answer(out, flags.JSON, PrintAdvice)(client.Advice(ctx, study))
 	})
 }
 

@@ -24,11 +24,7 @@ did nothing. Above 0.05 or so it means nothing.`,
 		Example: `  tandem study importance lenet-fashion-mnist
   tandem study importance lenet-fashion-mnist --rung 0`,
 	}, func(ctx context.Context, client *rest.Client, study string, out io.Writer) error {
-		answer, err := client.Importance(ctx, study, protocol.ImportanceQuery{Objective: objective, Rung: chosen(rung)})
-		if err != nil {
-			return err
-		}
-		return term.PrintAnswer(out, flags.JSON, answer, PrintImportance)
+		return term.Answer(out, flags.JSON, PrintImportance)(client.Importance(ctx, study, protocol.ImportanceQuery{Objective: objective, Rung: chosen(rung)}))
 	})
 	command.Flags().IntVar(&objective, "objective", 0, "the place of the objective, from 0")
 	command.Flags().IntVar(&rung, "rung", -1, "only this rung")

@@ -21,7 +21,7 @@ import (
 // Command is "tandem study".
 func Command() *cobra.Command {
 	var flags term.Flags
-	command := term.Group(&cobra.Command{
+	return flags.Group(&cobra.Command{
 		Use:     "study",
 		Aliases: []string{"studies"},
 		Short:   "Create, look at and control studies on a server",
@@ -30,14 +30,11 @@ func Command() *cobra.Command {
 A study is named by its name or its id; with an admin's token, a user's study as
 OWNER:NAME. The server is --server or
 TANDEM_SERVER; the token is in TANDEM_TOKEN or in --token-file.`,
-	})
-	flags.Add(command)
-	command.AddCommand(
+	},
 		planCommand(&flags), createCommand(&flags), listCommand(&flags), showCommand(&flags), watchCommand(&flags),
 		trialsCommand(&flags), trialCommand(&flags), logCommand(&flags), recommendCommand(&flags), checkpointCommand(&flags), attestcmd.Command(&flags), comparecmd.Command(&flags), artifactsCommand(&flags), reportCommand(&flags), adviseCommand(&flags), importanceCommand(&flags), deploymentsCommand(&flags), exportCommand(&flags), replayCommand(&flags), enqueueCommand(&flags), shareCommand(&flags), transferCommand(&flags), hooksCommand(&flags),
 		pauseCommand(&flags), resumeCommand(&flags), stopCommand(&flags), extendCommand(&flags), setCommand(&flags), retryCommand(&flags), deleteCommand(&flags),
 	)
-	return command
 }
 
 // onStudy is a command about one study.

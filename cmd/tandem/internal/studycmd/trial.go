@@ -75,11 +75,7 @@ func trialCommand(flags *term.Flags) *cobra.Command {
 		Short:   "Show one trial: its parameters, its learning curve and its history",
 		Example: `  tandem study trial lenet-fashion-mnist 14`,
 	}, func(ctx context.Context, client *rest.Client, name trialName, out io.Writer) error {
-		detail, err := client.Trial(ctx, name.study, name.number)
-		if err != nil {
-			return err
-		}
-		return term.PrintAnswer(out, flags.JSON, detail, PrintTrial)
+		return term.Answer(out, flags.JSON, PrintTrial)(client.Trial(ctx, name.study, name.number))
 	})
 }
 

@@ -22,7 +22,14 @@ type Flags struct {
 	JSON bool
 }
 
-// Add adds them to the group's command, for all commands below it.
+// Group is a [Group] of the commands, with these flags for all of them.
+func (f *Flags) Group(command *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	f.Add(command)
+	command.AddCommand(below...)
+	return Group(command)
+}
+
+// Add adds them to the command, for all commands below it.
 func (f *Flags) Add(command *cobra.Command) {
 	AddConnectionFlags(command, &f.Server)
 	command.PersistentFlags().BoolVar(&f.JSON, "json", false, "print JSON for scripts")

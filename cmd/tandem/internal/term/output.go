@@ -31,6 +31,16 @@ func PrintAnswer[T any](out io.Writer, asJSON bool, answer T, text func(io.Write
 	return text(out, answer)
 }
 
+// Answer is PrintAnswer for what a call returns.
+func Answer[T any](out io.Writer, asJSON bool, text func(io.Writer, T) error) func(T, error) error {
+	return func(answer T, err error) error {
+		if err != nil {
+			return err
+		}
+		return PrintAnswer(out, asJSON, answer, text)
+	}
+}
+
 // SayAnswer writes an answer as JSON, or says it to people with a text as of fmt.Fprintf.
 func SayAnswer(out io.Writer, asJSON bool, answer any, text string, arguments ...any) error {
 	if asJSON {
