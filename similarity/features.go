@@ -2,6 +2,7 @@ package similarity
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tandem-tune/tandem/trial"
@@ -140,11 +141,7 @@ func besideThePoint(p trial.Profile, event string) bool {
 }
 
 func softwareEvent(name string) bool {
-	switch name {
-	case "page-faults", "major-faults", "context-switches", "alignment-faults", "emulation-faults":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"page-faults", "major-faults", "context-switches", "alignment-faults", "emulation-faults"}, name)
 }
 
 // derived says that a metric of the tree is told in another way.
@@ -171,20 +168,12 @@ func counted(p trial.Profile, metric string) bool {
 // graphics says that a metric is of the work on the GPUs that a trial may use;
 // their clocks and temperature are rather the machine's.
 func graphics(name string) bool {
-	switch name {
-	case "gpu.core_utilization", "gpu.memory_utilization", "gpu.memory_used_bytes", "gpu.power_watts", "gpu.pcie_receive_bytes_per_second", "gpu.pcie_send_bytes_per_second":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"gpu.core_utilization", "gpu.memory_utilization", "gpu.memory_used_bytes", "gpu.power_watts", "gpu.pcie_receive_bytes_per_second", "gpu.pcie_send_bytes_per_second"}, name)
 }
 
 // addsUp says that a metric of the tree is an amount per second, not a state.
 func addsUp(metric string) bool {
-	switch metric {
-	case "disk_read_bytes", "disk_write_bytes", "page_faults_minor", "page_faults_major", "context_switches":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"disk_read_bytes", "disk_write_bytes", "page_faults_minor", "page_faults_major", "context_switches"}, metric)
 }
 
 func value(of map[string]trial.Float, name string) (float64, bool) {

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,13 +120,5 @@ func (s *Store) path(sha256 string) (string, error) {
 }
 
 func validName(name string) bool {
-	if len(name) != 64 {
-		return false
-	}
-	for _, c := range []byte(name) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(name) == 64 && !strings.ContainsFunc(name, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }

@@ -51,12 +51,7 @@ func (l *Layers) Add(number int, point Point) (unchanged int) {
 }
 
 func dominates(front []member, point Point) bool {
-	for i := range front {
-		if Dominates(front[i].point, point) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(front, func(one member) bool { return Dominates(one.point, point) })
 }
 
 // take puts the newcomers in and returns those that one of them dominates.

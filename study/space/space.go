@@ -10,6 +10,7 @@ package space
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -120,13 +121,8 @@ func (s Space) Expects() string {
 // SameParameters reports whether the spaces have the same parameters, whatever their
 // ranges.
 func (s Space) SameParameters(other Space) bool {
-	if len(s.Parameters) != len(other.Parameters) {
-		return false
-	}
-	for _, p := range s.Parameters {
-		if theirs, ok := other.Parameter(p.Name); !ok || theirs.Type != p.Type {
-			return false
-		}
-	}
-	return true
+	return len(s.Parameters) == len(other.Parameters) && !slices.ContainsFunc(s.Parameters, func(p Parameter) bool {
+		theirs, ok := other.Parameter(p.Name)
+		return !ok || theirs.Type != p.Type
+	})
 }

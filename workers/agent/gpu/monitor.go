@@ -214,13 +214,7 @@ func (m *monitor) partOf(one Occupant, place int, use profiler.GPUUse, all []Occ
 // process of its is told there: the driver tells none of ours at all, as in many
 // containers, and no other run was given the GPU.
 func (m *monitor) hasToItself(one Occupant, place int, use profiler.GPUUse, all []Occupant) bool {
-	if m.lists || !one.Given || len(use.Processes) > 0 {
-		return false
-	}
-	for _, other := range all {
-		if other.Use != one.Use && slices.Contains(other.Places, place) {
-			return false
-		}
-	}
-	return true
+	return !m.lists && one.Given && len(use.Processes) == 0 && !slices.ContainsFunc(all, func(other Occupant) bool {
+		return other.Use != one.Use && slices.Contains(other.Places, place)
+	})
 }
