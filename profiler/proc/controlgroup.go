@@ -41,29 +41,13 @@ func groupTexts(h Host) (mounts, groups string, known bool) {
 // groupFolder finds the v2 group of /proc/self/cgroup in the tree that
 // /proc/self/mountinfo says is mounted.
 func groupFolder(mounts, groups string) string {
-	own, found := "", false
+	own := ""
 	for line := range strings.SplitSeq(groups, "\n") {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
-			own, found = path, true
+			own = path
 		}
 	}
-	if !found || !filepath.IsAbs(own) || strings.Contains(own, "..") {
-		return ""
-	}
-	for line := range strings.SplitSeq(mounts, "\n") {
-		before, after, _ := strings.Cut(line, " - ")
-		fields := strings.Fields(before)
-		// Blanks in paths are escaped by a backslash: nobody mounts it there.
-		if len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") || strings.Contains(fields[4], `\`) {
-			continue
-		}
-		root, mount := fields[3], fields[4]
-		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(root, "/"))
-		if ok && (inside == "" || inside[0] == '/') {
-			return filepath.Join(mount, inside)
-		}
-	}
-	return ""
+	return mounted(mounts, own, func(system []string) bool { return system[0] == "cgroup2" })
 }
 
 // oldGroupFolder finds the group of a controller of v1.
@@ -75,13 +59,22 @@ func oldGroupFolder(mounts, groups, controller string) string {
 			own = parts[2]
 		}
 	}
+	return mounted(mounts, own, func(system []string) bool {
+		return len(system) >= 3 && system[0] == "cgroup" && slices.Contains(strings.Split(system[2], ","), controller)
+	})
+}
+
+// mounted is where this process's own group is in the first tree whose kind of file
+// system, source and options are the wanted ones.
+func mounted(mounts, own string, wanted func(system []string) bool) string {
 	if !filepath.IsAbs(own) || strings.Contains(own, "..") {
 		return ""
 	}
 	for line := range strings.SplitSeq(mounts, "\n") {
 		before, after, _ := strings.Cut(line, " - ")
-		fields, kind := strings.Fields(before), strings.Fields(after)
-		if len(fields) < 5 || len(kind) < 3 || kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller) || strings.Contains(fields[4], `\`) {
+		fields, system := strings.Fields(before), strings.Fields(after)
+		// Blanks in paths are escaped by a backslash: nobody mounts it there.
+		if len(fields) < 5 || len(system) == 0 || !wanted(system) || strings.Contains(fields[4], `\`) {
 			continue
 		}
 		inside, ok := strings.CutPrefix(own, strings.TrimSuffix(fields[3], "/"))
