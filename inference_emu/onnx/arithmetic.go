@@ -67,16 +67,20 @@ func (s *step) foldArithmetic(output graph.Tensor) []float64 {
 
 // calculate is one element of an operator's output.
 func calculate(kind string, x []float64, integer bool) (number float64, known bool) {
-	switch len(x) {
-	case 1:
-		return calculateOne(kind, x[0])
-	case 2:
-		return calculateTwo(kind, x[0], x[1], integer)
-	case 3:
-		if kind == "Where" && x[0] != 0 {
-			return x[1], true
-		}
-		return x[2], kind == "Where"
+	one, two := unary[kind], binary[kind]
+	switch {
+	case len(x) == 1 && one != nil:
+		return one(x[0]), true
+	case len(x) == 2 && x[1] == 0 && (kind == "Mod" || kind == "Div" && integer):
+		return 0, false
+	case len(x) == 2 && kind == "Div" && integer:
+		return math.Trunc(x[0] / x[1]), true
+	case len(x) == 2 && two != nil:
+		return two(x[0], x[1]), true
+	case len(x) == 3 && kind == "Where" && x[0] != 0:
+		return x[1], true
+	case len(x) == 3 && kind == "Where":
+		return x[2], true
 	}
 	return 0, false
 }
@@ -89,57 +93,25 @@ func truth(holds bool) float64 {
 	return 0
 }
 
-func calculateOne(kind string, x float64) (number float64, known bool) {
-	switch kind {
-	case "Neg":
-		return -x, true
-	case "Abs":
-		return math.Abs(x), true
-	case "Floor":
-		return math.Floor(x), true
-	case "Ceil":
-		return math.Ceil(x), true
-	case "Round":
-		return math.RoundToEven(x), true
-	case "Sqrt":
-		return math.Sqrt(x), true
-	case "Not":
-		return truth(x == 0), true
-	}
-	return 0, false
+// unary are the functions of one number, by their operators.
+var unary = map[string]func(x float64) float64{
+	"Neg": func(x float64) float64 { return -x }, "Not": func(x float64) float64 { return truth(x == 0) },
+	"Abs": math.Abs, "Floor": math.Floor, "Ceil": math.Ceil, "Round": math.RoundToEven, "Sqrt": math.Sqrt,
 }
 
-func calculateTwo(kind string, x, y float64, integer bool) (number float64, known bool) {
-	switch kind {
-	case "Add":
-		return x + y, true
-	case "Sub":
-		return x - y, true
-	case "Mul":
-		return x * y, true
-	case "Div":
-		if integer {
-			return math.Trunc(x / y), y != 0
-		}
-		return x / y, true
-	case "Mod":
-		return x - y*math.Floor(x/y), y != 0
-	case "Pow":
-		return math.Pow(x, y), true
-	case "Min":
-		return min(x, y), true
-	case "Max":
-		return max(x, y), true
-	case "Equal":
-		return truth(x == y), true
-	case "Greater":
-		return truth(x > y), true
-	case "Less":
-		return truth(x < y), true
-	case "And":
-		return truth(x != 0 && y != 0), true
-	case "Or":
-		return truth(x != 0 || y != 0), true
-	}
-	return 0, false
+// binary are the functions of two numbers, by their operators.
+var binary = map[string]func(x, y float64) float64{
+	"Add":     func(x, y float64) float64 { return x + y },
+	"Sub":     func(x, y float64) float64 { return x - y },
+	"Mul":     func(x, y float64) float64 { return x * y },
+	"Div":     func(x, y float64) float64 { return x / y },
+	"Mod":     func(x, y float64) float64 { return x - y*math.Floor(x/y) },
+	"Pow":     math.Pow,
+	"Min":     func(x, y float64) float64 { return min(x, y) },
+	"Max":     func(x, y float64) float64 { return max(x, y) },
+	"Equal":   func(x, y float64) float64 { return truth(x == y) },
+	"Greater": func(x, y float64) float64 { return truth(x > y) },
+	"Less":    func(x, y float64) float64 { return truth(x < y) },
+	"And":     func(x, y float64) float64 { return truth(x != 0 && y != 0) },
+	"Or":      func(x, y float64) float64 { return truth(x != 0 || y != 0) },
 }
