@@ -142,26 +142,22 @@ var ErrGPULost = errors.New("the GPU has fallen off the bus")
 // nvmlNoFunction is NVML's code for a function that it does not have.
 const nvmlNoFunction = 13
 
-// nvmlFault words the codes a user can act on (nvml.h, nvmlReturn_t); nil for 0.
+// nvmlFaults words the codes a user can act on (nvml.h, nvmlReturn_t).
+var nvmlFaults = map[int]error{
+	0:              nil,
+	2:              errors.New("the GPU does not take that value"),
+	3:              errors.New("this GPU does not support it"),
+	4:              errors.New("this user may not talk to the NVIDIA driver"),
+	9:              errors.New("the NVIDIA driver is installed but not loaded"),
+	nvmlNoFunction: errors.New("the NVIDIA driver is too old to tell it"),
+	15:             ErrGPULost,
+	18:             errors.New("the NVIDIA driver was updated and not reloaded since"),
+}
+
+// nvmlFault is the error of a code; nil for 0.
 func nvmlFault(code int) error {
-	switch code {
-	case 0:
-		return nil
-	case 2:
-		return errors.New("the GPU does not take that value")
-	case 3:
-		return errors.New("this GPU does not support it")
-	case 4:
-		return errors.New("this user may not talk to the NVIDIA driver")
-	case 9:
-		return errors.New("the NVIDIA driver is installed but not loaded")
-	case nvmlNoFunction:
-		return errors.New("the NVIDIA driver is too old to tell it")
-	case 15:
-		return ErrGPULost
-	case 18:
-		return errors.New("the NVIDIA driver was updated and not reloaded since")
-	default:
-		return fmt.Errorf("the NVIDIA driver does not answer (NVML error %d)", code)
+	if known, ok := nvmlFaults[code]; ok {
+		return known
 	}
+	return fmt.Errorf("the NVIDIA driver does not answer (NVML error %d)", code)
 }

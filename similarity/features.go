@@ -201,55 +201,45 @@ type rule struct {
 	weight float64
 }
 
-// ruleFor has spreads and weights from bench/similarity, on a machine that
-// others used too. What is not in the list was not measured: the spread of what
+// rules have spreads and weights from bench/similarity, on a machine that others used too.
+// Those of GPUs are of epochs of one to three seconds on an H200, of 18 trials and settings
+// (scripts/gpu-check): what varies much within a trial says little.
+var rules = map[string]rule{
+	coresFeature:                        {soft: 0.05, spread: 0.5, weight: 0.2}, // mostly the neighbours'
+	wantedFeature:                       {soft: 0.05, spread: 0.05, weight: 1},
+	firstFeature:                        {soft: 0.05, spread: 0.06, weight: 0.3},
+	kernelFeature:                       {soft: 0.02, spread: 0.45, weight: 0.1},
+	fileFeature:                         {soft: 16 << 20, spread: 0.0012, weight: 1},
+	"resident_bytes":                    {soft: 16 << 20, spread: 0.03, weight: 1},
+	ownFeature:                          {soft: 16 << 20, spread: 0.03, weight: 1},
+	"threads":                           {soft: 1, spread: 0.1, weight: 0.1},
+	"processes":                         {soft: 1, spread: 0.1, weight: 0.1},
+	"page-faults" + perSecond:           {soft: 100, spread: 1, weight: 0.1},
+	"page_faults_minor" + perSecond:     {soft: 100, spread: 1, weight: 0.1},
+	"context-switches" + perSecond:      {soft: 20, spread: 0.2, weight: 0.1},
+	"context_switches" + perSecond:      {soft: 20, spread: 0.2, weight: 0.1},
+	switchFeature:                       {soft: 20, spread: 0.2, weight: 0.1},
+	"disk_read_bytes" + perSecond:       {soft: 1 << 20, spread: 0.5, weight: 0.1},
+	"disk_write_bytes" + perSecond:      {soft: 1 << 20, spread: 0.5, weight: 0.1},
+	"major-faults" + perSecond:          {soft: 10, spread: 0.5, weight: 0.1},
+	"page_faults_major" + perSecond:     {soft: 10, spread: 0.5, weight: 0.1},
+	"gpu.memory_used_bytes":             {soft: 256 << 20, spread: 0.05, weight: 1},
+	"gpu.power_watts":                   {soft: 20, spread: 0.17, weight: 0.5},
+	"gpu.pcie_receive_bytes_per_second": {soft: 1 << 20, spread: 0.25, weight: 0.3},
+	"gpu.pcie_send_bytes_per_second":    {soft: 1 << 20, spread: 0.55, weight: 0.1},
+}
+
+// ruleFor is the feature's. What has none of its own was not measured: the spread of what
 // the processor counts is a guess that records correct.
 func ruleFor(feature string) rule {
-	switch feature {
-	case coresFeature:
-		return rule{soft: 0.05, spread: 0.5, weight: 0.2} // mostly the neighbours'
-	case wantedFeature:
-		return rule{soft: 0.05, spread: 0.05, weight: 1}
-	case firstFeature:
-		return rule{soft: 0.05, spread: 0.06, weight: 0.3}
-	case kernelFeature:
-		return rule{soft: 0.02, spread: 0.45, weight: 0.1}
-	case fileFeature:
-		return rule{soft: 16 << 20, spread: 0.0012, weight: 1}
-	case "resident_bytes", ownFeature:
-		return rule{soft: 16 << 20, spread: 0.03, weight: 1}
-	case "threads", "processes":
-		return rule{soft: 1, spread: 0.1, weight: 0.1}
-	case "page-faults" + perSecond, "page_faults_minor" + perSecond:
-		return rule{soft: 100, spread: 1, weight: 0.1}
-	case "context-switches" + perSecond, "context_switches" + perSecond, switchFeature:
-		return rule{soft: 20, spread: 0.2, weight: 0.1}
-	case "disk_read_bytes" + perSecond, "disk_write_bytes" + perSecond:
-		return rule{soft: 1 << 20, spread: 0.5, weight: 0.1}
-	case "major-faults" + perSecond, "page_faults_major" + perSecond:
-		return rule{soft: 10, spread: 0.5, weight: 0.1}
-	}
-	if graphics(feature) {
-		return graphicsRule(feature)
-	}
-	if strings.HasSuffix(feature, perSecond) {
+	known, ok := rules[feature]
+	switch {
+	case ok:
+		return known
+	case graphics(feature):
+		return rule{soft: 0.05, spread: 0.45, weight: 0.3} // utilizations, from 0 to 1
+	case strings.HasSuffix(feature, perSecond):
 		return rule{soft: 1000, spread: 0.1, weight: 1}
 	}
 	return rule{soft: 1, spread: 0.1, weight: 1}
-}
-
-// graphicsRule has the spreads of epochs of one to three seconds on an H200, of 18
-// trials and settings (scripts/gpu-check). What varies much within a trial says little.
-func graphicsRule(feature string) rule {
-	switch feature {
-	case "gpu.memory_used_bytes":
-		return rule{soft: 256 << 20, spread: 0.05, weight: 1}
-	case "gpu.power_watts":
-		return rule{soft: 20, spread: 0.17, weight: 0.5}
-	case "gpu.pcie_receive_bytes_per_second":
-		return rule{soft: 1 << 20, spread: 0.25, weight: 0.3}
-	case "gpu.pcie_send_bytes_per_second":
-		return rule{soft: 1 << 20, spread: 0.55, weight: 0.1}
-	}
-	return rule{soft: 0.05, spread: 0.45, weight: 0.3} // utilizations, from 0 to 1
 }

@@ -70,21 +70,16 @@ func problemOf(r request, response *http.Response, agent string) error {
 // codeOf is the code of an answer without a document: from a proxy, say, or to
 // a HEAD.
 func codeOf(status int) problem.Code {
-	switch status {
-	case http.StatusUnauthorized:
-		return problem.Unauthorized
-	case http.StatusForbidden:
-		return problem.Forbidden
-	case http.StatusNotFound:
-		return problem.NotFound
-	case http.StatusConflict:
-		return problem.Conflict
-	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
-		return problem.Exhausted
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout, http.StatusInsufficientStorage:
-		return problem.Unavailable
-	}
-	if status >= http.StatusInternalServerError {
+	known, ok := map[int]problem.Code{
+		http.StatusUnauthorized: problem.Unauthorized, http.StatusForbidden: problem.Forbidden, http.StatusNotFound: problem.NotFound, http.StatusConflict: problem.Conflict,
+		http.StatusTooManyRequests: problem.Exhausted, http.StatusRequestEntityTooLarge: problem.Exhausted,
+		http.StatusBadGateway: problem.Unavailable, http.StatusServiceUnavailable: problem.Unavailable, http.StatusGatewayTimeout: problem.Unavailable,
+		http.StatusRequestTimeout: problem.Unavailable, http.StatusInsufficientStorage: problem.Unavailable,
+	}[status]
+	switch {
+	case ok:
+		return known
+	case status >= http.StatusInternalServerError:
 		return problem.Internal
 	}
 	return problem.Invalid

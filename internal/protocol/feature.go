@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -62,15 +63,8 @@ func FeaturesOf(def *definition.Definition) (wanted []Feature) {
 
 // Words say what a worker does that knows the feature.
 func (f Feature) Words() string {
-	switch f {
-	case featureDatasets:
-		return "decrypt data sets"
-	case featurePrecisions:
-		return "compare precisions of the trained model"
-	case featureProcesses:
-		return "run several processes of one trial"
-	case featureSecrets:
-		return "give secrets to commands"
-	}
-	return string(f)
+	return cmp.Or(map[Feature]string{
+		featureDatasets: "decrypt data sets", featurePrecisions: "compare precisions of the trained model",
+		featureProcesses: "run several processes of one trial", featureSecrets: "give secrets to commands",
+	}[f], string(f))
 }

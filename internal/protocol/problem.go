@@ -1,29 +1,19 @@
 package protocol
 
-import "github.com/tandem-tune/tandem/internal/problem"
+import (
+	"cmp"
+
+	"github.com/tandem-tune/tandem/internal/problem"
+)
 
 // StatusOf is the HTTP status that carries a problem of the code, unless the
 // case has one that says more. The server and the worker's socket for scripts
 // answer alike.
 func StatusOf(code problem.Code) int {
-	switch code {
-	case problem.Invalid, problem.KeyReused:
-		return 422
-	case problem.NotFound:
-		return 404
-	case problem.Conflict, problem.LeaseLost:
-		return 409
-	case problem.Exhausted:
-		return 429
-	case problem.Unavailable:
-		return 503
-	case problem.Unauthorized:
-		return 401
-	case problem.Forbidden:
-		return 403
-	default:
-		return 500
-	}
+	return cmp.Or(map[problem.Code]int{
+		problem.Invalid: 422, problem.KeyReused: 422, problem.NotFound: 404, problem.Conflict: 409, problem.LeaseLost: 409,
+		problem.Exhausted: 429, problem.Unavailable: 503, problem.Unauthorized: 401, problem.Forbidden: 403,
+	}[code], 500)
 }
 
 // The header of the answer to a heartbeat that the server could not take, and its

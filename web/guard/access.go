@@ -40,25 +40,10 @@ const (
 
 // Allows reports whether a token with the scope opens the route.
 func (a Access) Allows(scope auth.Scope) bool {
-	switch scope {
-	case auth.Admin:
-		return a&Admins != 0
-	case auth.User:
-		return a&users != 0
-	case auth.Worker:
-		return a&workers != 0
-	case auth.Viewer:
-		return a&viewers != 0
-	case auth.Link:
-		return a&links != 0
-	case auth.Launcher:
-		return a&launchers != 0
-	case auth.Device:
-		return a&devices != 0
-	case auth.Enrolment:
-		return a&Enrolments != 0
-	}
-	return false
+	return a&map[auth.Scope]Access{
+		auth.Admin: Admins, auth.User: users, auth.Worker: workers, auth.Viewer: viewers, auth.Link: links,
+		auth.Launcher: launchers, auth.Device: devices, auth.Enrolment: Enrolments,
+	}[scope] != 0
 }
 
 // CallerOf returns the caller that a request with the token acts for. Without a token

@@ -7,32 +7,11 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 )
 
-// networkFilesystem names a file system where a lock or a shared memory map may
-// not reach the other machines, by the number statfs gives it.
-func networkFilesystem(number uint32) (name string, network bool) {
-	switch number {
-	case 0x6969:
-		return "NFS", true
-	case 0x517B, 0xFE534D42:
-		return "SMB", true
-	case 0xFF534D42:
-		return "CIFS", true
-	case 0x564C:
-		return "NCP", true
-	case 0x73757245:
-		return "Coda", true
-	case 0x5346414F:
-		return "AFS", true
-	case 0x00C36400:
-		return "Ceph", true
-	case 0x0BD00BD0:
-		return "Lustre", true
-	case 0x01021997:
-		return "9P", true
-	case 0x65735546:
-		return "FUSE (which may be a network)", true
-	}
-	return "", false
+// networkFilesystems are those where a lock or a shared memory map may not reach the
+// other machines, by the number statfs gives them.
+var networkFilesystems = map[uint32]string{
+	0x6969: "NFS", 0x517B: "SMB", 0xFE534D42: "SMB", 0xFF534D42: "CIFS", 0x564C: "NCP", 0x73757245: "Coda", 0x5346414F: "AFS",
+	0x00C36400: "Ceph", 0x0BD00BD0: "Lustre", 0x01021997: "9P", 0x65735546: "FUSE (which may be a network)",
 }
 
 // CheckFilesystem refuses a database on a network file system.
@@ -46,7 +25,7 @@ func CheckFilesystem(path string) error {
 }
 
 func RefuseNetwork(folder string, number uint32) error {
-	name, network := networkFilesystem(number)
+	name, network := networkFilesystems[number]
 	if !network {
 		return nil
 	}

@@ -57,20 +57,7 @@ type Entry struct {
 
 // Is names what the node is, for a message.
 func (n *Node) Is() string {
-	switch n.Kind {
-	case Null:
-		return "empty"
-	case Boolean:
-		return "a boolean"
-	case Number:
-		return "a number"
-	case List:
-		return "a list"
-	case Mapping:
-		return "a mapping"
-	default:
-		return "text"
-	}
+	return cmp.Or(map[Kind]string{Null: "empty", Boolean: "a boolean", Number: "a number", List: "a list", Mapping: "a mapping"}[n.Kind], "text")
 }
 
 // shown is the node's value for a fault: absent for what has no short form.
