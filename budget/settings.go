@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -46,9 +47,7 @@ func (s Settings) WithDefaults() Settings {
 			s.Policy = Multi
 		}
 	}
-	if s.Growth == "" {
-		s.Growth = Geometric
-	}
+	s.Growth = cmp.Or(s.Growth, Geometric)
 	if s.Eta == 0 {
 		s.Eta = 3
 	}
@@ -56,19 +55,13 @@ func (s Settings) WithDefaults() Settings {
 		s.Epochs.Max = MaxEpochs
 	}
 	for _, r := range []*AmountRange{&s.Seconds, &s.Joules} {
-		if r.Min == 0 {
-			r.Min = r.Max / 9
-		}
+		r.Min = cmp.Or(r.Min, r.Max/9)
 	}
-	if s.Epochs.Max == 0 {
-		s.Epochs.Max = max(9, s.Epochs.Min)
-	}
+	s.Epochs.Max = cmp.Or(s.Epochs.Max, max(9, s.Epochs.Min))
 	if s.Epochs.Min == 0 {
 		s.Epochs.Min = min(1, s.Epochs.Max)
 	}
-	if s.DataFraction.Max == 0 {
-		s.DataFraction.Max = 1
-	}
+	s.DataFraction.Max = cmp.Or(s.DataFraction.Max, 1)
 	if s.DataFraction.Min == 0 {
 		s.DataFraction.Min = min(0.1, s.DataFraction.Max)
 		if s.Policy == Epochs || s.Policy.Measured() {

@@ -15,6 +15,7 @@
 package emulator
 
 import (
+	"cmp"
 	"os"
 	"time"
 
@@ -121,27 +122,19 @@ const (
 )
 
 func (j *Job) setDefaults() {
-	if j.Limits.MemoryBytes == 0 {
-		j.Limits.MemoryBytes = DefaultMemoryBytes
-	}
+	j.Limits.MemoryBytes = cmp.Or(j.Limits.MemoryBytes, DefaultMemoryBytes)
 	if j.Limits.ModelBytes == 0 {
 		j.Limits.ModelBytes = DefaultModelBytes
 	}
-	if j.Precision.RelativeWidth == 0 {
-		j.Precision.RelativeWidth = DefaultRelativeWidth
-	}
+	j.Precision.RelativeWidth = cmp.Or(j.Precision.RelativeWidth, DefaultRelativeWidth)
 	if j.Precision.MinRuns == 0 {
 		j.Precision.MinRuns = DefaultMinRuns
 	}
-	if j.Precision.Seconds == 0 {
-		j.Precision.Seconds = DefaultSeconds
-	}
+	j.Precision.Seconds = cmp.Or(j.Precision.Seconds, DefaultSeconds)
 	if j.Precision.LeastSeconds = leastSeconds; j.Meter != nil {
 		j.Precision.LeastSeconds = meteredSeconds
 	}
-	if j.Inputs.IntegersBelow == 0 {
-		j.Inputs.IntegersBelow = 2
-	}
+	j.Inputs.IntegersBelow = cmp.Or(j.Inputs.IntegersBelow, 2)
 	if j.Limits.Wall == 0 {
 		// Loading and warming up may take as long again, and half a minute.
 		perCell := 2*j.Precision.Seconds + 10

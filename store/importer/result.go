@@ -115,9 +115,7 @@ func (g *gathering) thin() {
 // span is what it was trained with; unknown is more than anything.
 func span(o protocol.Observation) float64 {
 	fraction := o.DataFraction
-	if fraction == 0 {
-		fraction = 1
-	}
+	fraction = cmp.Or(fraction, 1)
 	if o.Epochs == 0 {
 		return 1e300
 	}

@@ -155,9 +155,7 @@ func (o Options) complete() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Root == "" {
-		o.Root = "/"
-	}
+	o.Root = cmp.Or(o.Root, "/")
 	if o.openGPUs == nil {
 		o.openGPUs = gpu.Open
 	}
@@ -195,9 +193,7 @@ func (o Options) complete() (Options, error) {
 }
 
 func (o *Options) completeProbing() error {
-	if o.Probe == "" {
-		o.Probe = probe.Never
-	}
+	o.Probe = cmp.Or(o.Probe, probe.Never)
 	if o.tasks == nil {
 		o.tasks = workload.Tasks()
 	}

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,9 +147,7 @@ func (e *Engine) complete(ctx context.Context, job *launcher.Job, name string) e
 			}
 			job.Why = strings.TrimSpace(said)
 		}
-		if job.Why == "" {
-			job.Why = "waits, and nobody says why"
-		}
+		job.Why = cmp.Or(job.Why, "waits, and nobody says why")
 	case launcher.Ended:
 		if !slices.Contains(protocol.Causes(), job.Cause) {
 			if job.Cause != "" {
@@ -156,9 +155,7 @@ func (e *Engine) complete(ctx context.Context, job *launcher.Job, name string) e
 			}
 			job.Cause = protocol.Finished
 		}
-		if job.Why == "" {
-			job.Why = job.Cause.Words()
-		}
+		job.Why = cmp.Or(job.Why, job.Cause.Words())
 		if job.Failed() {
 			engine.Explain(job, e.log(name))
 		}

@@ -306,9 +306,7 @@ func (f *flags) engine(worker []string) (launcher.Engine, engine.Enrolments, err
 	if err != nil {
 		return nil, "", err
 	}
-	if f.logs == "" {
-		f.logs = filepath.Join(home, ".tandem", "jobs")
-	}
+	f.logs = cmp.Or(f.logs, filepath.Join(home, ".tandem", "jobs"))
 	if f.logs, err = filepath.Abs(f.logs); err != nil {
 		return nil, "", err
 	}

@@ -333,9 +333,7 @@ func differing(found protocol.StudyView, file definition.Definition) (names []st
 	if found.Set.Parallel != nil {
 		file.Parallel = stored.Parallel
 	}
-	if file.Search.Seed == 0 {
-		file.Search.Seed = stored.Search.Seed
-	}
+	file.Search.Seed = cmp.Or(file.Search.Seed, stored.Search.Seed)
 	stored.Search.Promotion = stored.Search.Promotion.OrDefault()
 	file.Name = stored.Name
 	a, errA := fieldsOf(stored)
