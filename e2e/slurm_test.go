@@ -69,7 +69,8 @@ func TestSlurmRunsStudies(t *testing.T) {
 	token := strings.TrimSpace(at.must("token", "create", "--scope", "launcher", "--name", "ann"))
 	user := strings.TrimSpace(at.must("token", "create", "--scope", "user", "--name", "ann"))
 	tokenFile := write("token", token)
-	shapes := write("shapes.yaml", fmt.Sprintf(clusterShapes, t.TempDir()))
+	scratch := t.TempDir()
+	shapes := write("shapes.yaml", fmt.Sprintf(clusterShapes, scratch))
 	line := []string{"launch", "slurm", "--server", at.server.URL, "--token-file", tokenFile, "--shapes", shapes, "--logs", filepath.Join(place, "logs"),
 		"--every", "1s", "--idle", "8s", "--binary", binary, "--", "--probe", "never"}
 	line = append(line, opened(t)...)
@@ -144,6 +145,9 @@ func TestSlurmRunsStudies(t *testing.T) {
 		return read[protocol.StudyView](t, at.must("study", "show", "first", "--json")).Status == protocol.StudyCompleted
 	})
 	until(t, "the workers to leave", func() bool { return len(jobs("running,pending,completing")) == 0 })
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 1 { // the node that failed took no leave
+		t.Errorf("the workers left %v behind, %v", left, err)
+	}
 
 	create("second", "resources: {gpus: 1}")
 	until(t, "the missing GPUs to be told", func() bool {

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -147,7 +148,11 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	a.controls.Journal(a.workspace.Journal())
-	defer func() { err = errors.Join(err, a.workspace.Close()) }()
+	defer func() {
+		if err = errors.Join(err, a.workspace.Close()); a.options.Leave.Launch != "" {
+			_ = os.Remove(a.options.Scratch) // a job's folder of its own, if nothing is left in it
+		}
+	}()
 	a.cache = artifact.NewCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
