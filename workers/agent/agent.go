@@ -148,11 +148,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	a.controls.Journal(a.workspace.Journal())
-	defer func() {
-		if err = errors.Join(err, a.workspace.Close()); a.options.Leave.Launch != "" {
-			_ = os.Remove(a.options.Scratch) // a job's folder of its own, if nothing is left in it
-		}
-	}()
+	defer func() { err = errors.Join(err, a.closeWorkspace()) }()
 	a.cache = artifact.NewCache(a.workspace.CacheDirectory(), a.options.CachedArtifacts, a.options.MaxCheckpointBytes)
 	machine := profiler.ThisMachine()
 	a.cores = machine.Cores
@@ -199,6 +195,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return cause
 	}
 	return nil
+}
+
+func (a *Agent) closeWorkspace() error {
+	err := a.workspace.Close()
+	if a.options.Leave.Launch != "" {
+		_ = os.Remove(a.options.Scratch) // a job has one of its own; it stays if something is in it
+	}
+	return err
 }
 
 // Measured returns when no model waits to be measured, which goes on after its trial.
