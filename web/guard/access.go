@@ -38,13 +38,13 @@ const (
 	Planners  = Readers | launchers                   // read what is wanted of workers
 )
 
-// Allows reports whether a token with the scope opens the route.
-func (a Access) Allows(scope auth.Scope) bool {
-	return a&map[auth.Scope]Access{
-		auth.Admin: Admins, auth.User: users, auth.Worker: workers, auth.Viewer: viewers, auth.Link: links,
-		auth.Launcher: launchers, auth.Device: devices, auth.Enrolment: Enrolments,
-	}[scope] != 0
+var accessOf = map[auth.Scope]Access{
+	auth.Admin: Admins, auth.User: users, auth.Worker: workers, auth.Viewer: viewers, auth.Link: links,
+	auth.Launcher: launchers, auth.Device: devices, auth.Enrolment: Enrolments,
 }
+
+// Allows reports whether a token with the scope opens the route.
+func (a Access) Allows(scope auth.Scope) bool { return a&accessOf[scope] != 0 }
 
 // CallerOf returns the caller that a request with the token acts for. Without a token
 // that is nobody.
