@@ -316,8 +316,8 @@ class Trial:
         return self._directive.action != "continue"
 
     def should_prune(self) -> bool:
-        """:meth:`should_stop` as Optuna has it: false where the budget is reached, as such a trial is not pruned."""
-        return self.should_stop() and not self.complete
+        """The same as :meth:`should_stop`, under the name Optuna's users look for."""
+        return self.should_stop()
 
     def suggest_float(
         self, name: str, low: float, high: float, *, step: Optional[float] = None, log: bool = False

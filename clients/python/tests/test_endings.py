@@ -7,11 +7,15 @@ import copy
 import gc
 import warnings
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
 import tandem
+
+
+class TrialPruned(Exception):
+    """As Optuna has it."""
 
 
 def definition(name: str, trials: int = 2, **more: Any) -> dict[str, Any]:
@@ -199,8 +203,23 @@ def test_what_optunas_objects_have_is_named(real_client: tandem.Client) -> None:
     study.close()
 
 
-class TrialPruned(Exception):
-    """As Optuna has it."""
+@pytest.mark.parametrize("ends", [TrialPruned, None])
+def test_a_loop_longer_than_the_budget_ends_with_it(
+    real_client: tandem.Client, ends: Optional[type[Exception]]
+) -> None:
+    study = real_client.create_study(definition(f"long-{ends and ends.__name__}", trials=2, budget={"epochs": 3}))
+
+    def objective(trial: tandem.Trial) -> float:
+        for epoch in range(1, 101):
+            trial.report(epoch, loss=0.5)
+            if trial.should_prune():
+                if ends:
+                    raise ends
+                break
+        return 0.5
+
+    study.optimize(objective)
+    assert [(one.state, one.epochs) for one in study.trials] == [("completed", 3)] * 2
 
 
 def test_an_objective_written_for_optuna_prunes(real_client: tandem.Client) -> None:

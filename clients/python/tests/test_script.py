@@ -190,15 +190,6 @@ def test_should_prune_asks_within_an_epoch(start_agent: StartAgent) -> None:
         break
 
 
-def test_should_prune_is_false_where_the_budget_is_reached(start_agent: StartAgent) -> None:
-    start_agent()
-    trial = tandem.current_trial()
-    for _ in trial.epochs():
-        trial.report(accuracy=0.1)
-        assert not trial.should_prune()
-    assert (trial.complete, trial.should_stop()) == (True, True)
-
-
 def test_epochs_without_reports_still_follows_the_server(start_agent: StartAgent) -> None:
     agent = start_agent()
     agent.directives[1] = {"action": "pause"}
