@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/protocol"
 )
 
-// TestTheClientOfOtherSystems: what is built for a Mac controls studies of a server
+// TestTheClientOfOtherSystems: what is built for macOS and Windows controls studies of a server
 // elsewhere, and says of the commands that it lacks where they run. It is built for this
 // system here; "scripts/test long" and "scripts/release" build it for others.
 func TestTheClientOfOtherSystems(t *testing.T) {
@@ -27,8 +27,8 @@ func TestTheClientOfOtherSystems(t *testing.T) {
 		return string(said), err
 	}
 	file := t.TempDir() + "/study.yaml"
-	if said, err := run("example", t.TempDir()+"/example"); err != nil {
-		t.Errorf("%v: %s", err, said)
+	if said, err := run("example", t.TempDir()+"/example"); err != nil || !strings.Contains(said, "/example/study.yaml --directory example --watch") {
+		t.Errorf("it does not say how a client tunes the example: %v: %s", err, said)
 	}
 	if err := os.WriteFile(file, []byte("name: far\ncommand: [\"true\"]\nobjective: {metric: accuracy, direction: maximize}\nspace: {x: {type: float, low: 0, high: 1}}\nbudget: {epochs: {min: 1, max: 1}}\nstop: {trials: 1}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -38,8 +38,9 @@ func TestTheClientOfOtherSystems(t *testing.T) {
 			t.Errorf("%v: %v: %s", args, err, said)
 		}
 	}
-	if status := read[protocol.StudyView](t, at.must("study", "show", "far", "--json")).Status; status == protocol.StudyRunning {
-		t.Errorf("the study that the client stopped is %s", status)
+	far := read[protocol.StudyView](t, at.must("study", "show", "far", "--json"))
+	if far.Status == protocol.StudyRunning || far.Definition.Directory != "" {
+		t.Errorf("the study that the client stopped is %s, and starts in %q: no worker has the client's folder", far.Status, far.Definition.Directory)
 	}
 	for _, args := range [][]string{{"serve", "--listen", "x"}, {"worker"}, {"token", "create", "--scope", "user"}} {
 		said, err := run(args...)
@@ -47,7 +48,7 @@ func TestTheClientOfOtherSystems(t *testing.T) {
 			t.Errorf("%v: %v, want %s: %s", args, err, want, said)
 		}
 	}
-	if said, err := run("--help"); err != nil || strings.Contains(said, "\n  serve ") || !strings.Contains(said, "\n  study ") {
+	if said, err := run("--help"); err != nil || strings.Contains(said, "\n  serve ") || strings.Contains(said, "tandem run") || !strings.Contains(said, "\n  study ") {
 		t.Errorf("its help offers what it lacks: %v: %s", err, said)
 	}
 }

@@ -9,6 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// first is what a user of this build runs first, before a study.
+const first = `Servers and workers run on Linux. Name the server in the variables TANDEM_SERVER
+and TANDEM_TOKEN, then:
+`
+
 func subprocess() {}
 
 // ofMachines are the commands of servers, workers and boards, which say why this build

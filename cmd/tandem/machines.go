@@ -21,6 +21,11 @@ import (
 	"github.com/tandem-tune/tandem/workers/service"
 )
 
+// first is what a user of this build runs first, before a study.
+const first = `Try it on one machine:     tandem run study.yaml
+Or with several machines:  tandem serve                        (on the server)
+                           tandem worker --server URL          (on each machine)`
+
 // subprocess does what this program is started for by itself, and ends.
 func subprocess() {
 	if slices.Equal(os.Args[1:], sandbox.Subcommand()) {

@@ -36,9 +36,7 @@ func rootCommand() *cobra.Command {
 		Long: `Tandem tunes training scripts: a server holds studies, workers pull trials,
 a search decides which configuration trains next and which one goes on.
 
-Try it on one machine:     tandem run study.yaml
-Or with several machines:  tandem serve                        (on the server)
-                           tandem worker --server URL          (on each machine)
+` + first + `
                            tandem study create study.yaml --watch
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or study file,

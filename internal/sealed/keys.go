@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func Read(path string, trusted []string) (*Keys, error) {
 		return nil, fmt.Errorf("--identity: %w", err)
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 {
+	if info, err := file.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // which has no such bits
 		return nil, fmt.Errorf("--identity %s: others can read it: chmod 600 it", path)
 	}
 	content, err := io.ReadAll(io.LimitReader(file, 1<<20))

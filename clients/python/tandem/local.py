@@ -49,6 +49,10 @@ def is_local(url: str) -> bool:
 
 def session(url: str) -> Session:
     """The session of this process with the server that has the data folder; one is started if there is none."""
+    if sys.platform != "linux":
+        raise TandemError(
+            f"{_WHAT}: servers run on Linux only: start one there (tandem serve), and name its address in TANDEM_SERVER"
+        )
     folder = Path(url[len(NAME) + 1 :] or _usual_folder()).expanduser().absolute()
     with _guard:
         found = _sessions.get(folder)

@@ -343,6 +343,6 @@ def _machine() -> dict[str, Any]:
     machine: dict[str, Any] = {"host": socket.gethostname()[:255], "cores": os.cpu_count() or 0}
     if hasattr(os, "sched_getaffinity"):
         machine["cores"] = len(os.sched_getaffinity(0))
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ValueError, OSError, AttributeError):  # Windows has no sysconf
         machine["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return machine

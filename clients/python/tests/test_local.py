@@ -39,6 +39,13 @@ print(study.best_value, flush=True)
 """
 
 
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_a_system_without_servers_says_so(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    with pytest.raises(tandem.TandemError, match=r"servers run on Linux only.*TANDEM_SERVER"):
+        tandem.Client("local")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     if binary() is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
+import socket
 import sys
 import tarfile
 import threading
@@ -34,6 +36,15 @@ def test_an_objective_that_returns_a_value(start_server: StartServer) -> None:
     assert (study.best_trial.number, study.best_value, study.best_params) == (3, 0.3, {"x": 3, "rate": 0.5})
     assert (study.status, study.owner) == ("completed", "alice")
     assert server.workers == {}
+
+
+def test_windows_is_enough(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((os, "sysconf"), (os, "sched_getaffinity"), (os, "O_DIRECTORY"), (socket, "AF_UNIX")):
+        monkeypatch.delattr(module, name)
+    server = start_server(trials=2)
+    study = study_on(server)
+    study.optimize(lambda trial: trial.params["x"] / 10)
+    assert [(t.number, t.state, t.value) for t in study.trials] == [(0, "completed", 0.0), (1, "completed", 0.1)]
 
 
 def test_enqueued_configurations_go_first(start_server: StartServer) -> None:

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -180,15 +179,11 @@ func fingerprint(directory string) (string, error) {
 			return err
 		}
 		entries++
-		inode := uint64(0)
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			inode = stat.Ino
-		}
 		modified := info.ModTime().UnixNano()
 		if info.IsDir() {
 			modified = 0 // says nothing that its entries do not
 		}
-		fmt.Fprintf(hash, "%q %v %d %d %d\n", name, info.Mode(), info.Size(), modified, inode)
+		fmt.Fprintf(hash, "%q %v %d %d %d\n", name, info.Mode(), info.Size(), modified, inodeOf(info))
 		return nil
 	})
 	if err != nil || entries == 0 {

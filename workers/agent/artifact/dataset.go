@@ -190,12 +190,3 @@ func (s *Shelf) place(size int64) (string, error) {
 		}
 	}
 }
-
-// freeIn is how many bytes there is room for in the folder.
-func freeIn(folder string) int64 {
-	var about syscall.Statfs_t
-	if err := syscall.Statfs(folder, &about); err != nil {
-		return 0
-	}
-	return int64(about.Bavail) * int64(about.Bsize) //nolint:unconvert // it has other types on other systems
-}

@@ -39,7 +39,11 @@ two cores, and shows what a script of your own needs.`,
 			if err := os.CopyFS(folder, files); err != nil {
 				return err
 			}
-			return term.SayAnswer(command.OutOrStdout(), false, nil, "Wrote %[1]s/study.yaml and %[1]s/train.py. Tune it:\n\n    tandem run %[1]s/study.yaml\n", format.Plain(folder))
+			next := "Tune it:\n\n    tandem run %[1]s/study.yaml\n"
+			if term.Client {
+				next = "Copy the folder into the --directory of a worker, then tune it:\n\n    tandem study create %[1]s/study.yaml --directory %[2]s --watch\n"
+			}
+			return term.SayAnswer(command.OutOrStdout(), false, nil, "Wrote %[1]s/study.yaml and %[1]s/train.py. "+next, format.Plain(filepath.ToSlash(folder)), format.Plain(filepath.Base(folder)))
 		},
 	}
 }

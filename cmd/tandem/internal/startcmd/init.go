@@ -96,8 +96,16 @@ Add to the script (%[3]s):
 %[5]sThen:
 
     tandem study plan %[1]s
-    tandem run %[1]s
-`, format.Plain(output), strings.Join(made.tuned, ", "), answer.Library, indented(answer.Lines), unchanged)
+    %[6]s
+`, format.Plain(output), strings.Join(made.tuned, ", "), answer.Library, indented(answer.Lines), unchanged, tune(format.Plain(output)))
+}
+
+// tune is the command that tunes a study file with this build.
+func tune(file string) string {
+	if term.Client {
+		return "tandem study create " + file + " --watch"
+	}
+	return "tandem run " + file
 }
 
 // write writes the study file; one that is there stays, unless it is to be replaced.

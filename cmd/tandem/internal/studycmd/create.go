@@ -129,9 +129,11 @@ func Create(ctx context.Context, client *rest.Client, def definition.Definition)
 	return client.CreateStudy(ctx, file, contentType)
 }
 
+// onThisMachine says whether the server's workers may have this machine's folders. Those
+// that a client of another system reaches at localhost are behind a tunnel.
 func onThisMachine(server string) bool {
 	address, err := url.Parse(server)
-	if err != nil {
+	if err != nil || term.Client {
 		return false
 	}
 	ip := net.ParseIP(address.Hostname())

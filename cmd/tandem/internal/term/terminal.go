@@ -21,7 +21,7 @@ type terminal struct{ file *os.File }
 // can be redrawn.
 func terminalOf(out io.Writer) (terminal, bool) {
 	file, ok := out.(*os.File)
-	return terminal{file}, ok && IsTerminal(file) && os.Getenv("TERM") != "dumb"
+	return terminal{file}, ok && IsTerminal(file) && os.Getenv("TERM") != "dumb" && escapes(file)
 }
 
 // IsTerminal reports whether the file is a terminal.
