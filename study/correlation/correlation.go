@@ -113,14 +113,15 @@ func mean(values []float64) float64 {
 // normal95 is the standard normal's 97.5% quantile.
 const normal95 = 1.959963984540054
 
-// nearlyOne keeps Fisher's transformation finite.
-const nearlyOne = 1 - 1e-12
-
-// interval is the 95% confidence interval of a Spearman coefficient.
+// interval is the 95% confidence interval of a Spearman coefficient. Few pairs often
+// rank alike by chance: a coefficient of 1 is taken for the middle between it and the
+// next smaller one that so many pairs can have.
 func interval(rho float64, pairs int) (low, high float64) {
-	z := math.Atanh(min(max(rho, -nearlyOne), nearlyOne))
-	half := normal95 * math.Sqrt((1+rho*rho/2)/float64(pairs-3))
-	return math.Tanh(z - half), math.Tanh(z + half)
+	n := float64(pairs)
+	most := 1 - 6/(n*(n*n-1))
+	inside := min(max(rho, -most), most)
+	z, half := math.Atanh(inside), normal95*math.Sqrt((1+inside*inside/2)/(n-3))
+	return min(rho, math.Tanh(z-half)), max(rho, math.Tanh(z+half))
 }
 
 // spread is by how much all of them are more spread than the chosen ones, as

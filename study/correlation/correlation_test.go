@@ -100,7 +100,7 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 	for _, c := range []struct {
 		rho   float64
 		pairs int
-	}{{0, 8}, {0.5, 20}, {0.8, 40}} {
+	}{{0, 8}, {0.5, 20}, {0.8, 40}, {0.95, 6}, {0.95, 8}} {
 		truth := 6 / math.Pi * math.Asin(c.rho/2) // of normal scores
 		inside := 0
 		const rounds = 2_000
