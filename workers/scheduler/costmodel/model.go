@@ -136,7 +136,8 @@ func (m *Model) Learn(t trial.Trial, report trial.Report) {
 		return
 	}
 	if report.Energy.Method != "" && report.Energy.Joules > 0 {
-		took.Joules = float64(report.Energy.Joules) / fraction
+		training := float64(1 - report.SetupSeconds/report.Seconds) // of the seconds, and so of the joules
+		took.Joules = float64(report.Energy.Joules) * training / fraction
 		m.estimated[report.Machine] = report.Energy.Estimated()
 	}
 	encoded := m.Encode(t.Configuration)

@@ -59,6 +59,29 @@ func TestAnEstimateStandsOnOwnEpochsThenOnProbes(t *testing.T) {
 	}
 }
 
+// TestJoulesOfTheStartAreNotThoseOfAnEpoch is about reports whose seconds include the
+// start of the script, and reports whose seconds do not.
+func TestJoulesOfTheStartAreNotThoseOfAnEpoch(t *testing.T) {
+	for name, report := range map[string]trial.Report{
+		"with the start":    {Seconds: 20, SetupSeconds: 18, Energy: trial.Energy{Joules: 200, Method: "rapl"}},
+		"without the start": {Seconds: 2, Energy: trial.Energy{Joules: 20, Method: "rapl"}},
+	} {
+		m, trials := taught(t)
+		for number := range trials {
+			for epoch := 2; epoch < 12; epoch++ {
+				report.Machine, report.Epoch, report.LeaseEpoch, trials[number].Number = "new", epoch, trial.LeaseEpoch(epoch), number
+				m.Learn(trials[number], report)
+			}
+		}
+		types := costmodel.TypesOf([]string{"new"}, nil, 1)
+		m.Reuse(types, 1)
+		epochs, _ := m.OfTrial(&trials[3], 0, types)
+		if one := epochs["new"]; math.Abs(one.Seconds-2) > 0.1 || math.Abs(one.Joules-20) > 1 {
+			t.Errorf("%s: an epoch of 2 s and 20 J is estimated as %g s and %g J", name, one.Seconds, one.Joules)
+		}
+	}
+}
+
 // TestEstimatesAreMadeAnewAfterAnEpoch was learned from, and not before.
 func TestEstimatesAreMadeAnewAfterAnEpoch(t *testing.T) {
 	m, trials := taught(t)
