@@ -41,7 +41,7 @@ func (p Plan) Cost(pace Pace, workers int) *Costs {
 		} else {
 			costs.Joules = p.Seconds * rate
 		}
-		costs.Method += "; the power is what " + pace.Source + " amounts to"
+		costs.Method += "; the power follows from what " + pace.Source
 	}
 	if p.Trials == 0 || costs.TrialSeconds == 0 && costs.Joules == 0 {
 		return nil

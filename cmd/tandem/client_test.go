@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +54,24 @@ func TestMistypedValuesAreToldInPlainWords(t *testing.T) {
 		var stderr bytes.Buffer
 		if code := term.Execute(t.Context(), rootCommand(), args, io.Discard, &stderr); code == term.ExitOK || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "strconv") {
 			t.Errorf("%q ends with code %d: %s", args, code, stderr.String())
+		}
+	}
+}
+
+func TestAPlanCountsWhatItsBudgetCounts(t *testing.T) {
+	for limits, want := range map[string]string{
+		"seconds: {min: 1, max: 5}": "Expected: 6 trials, 14s of training; the same trials at full budget: 30s of training\n",
+		"joules: {min: 1, max: 5}":  "Expected: 6 trials, 14 J of training; the same trials at full budget: 30 J of training\n",
+		"epochs: {min: 1, max: 3}":  "Expected: 6 trials, 10 epochs, 10.0 data passes (four of five studies make 8 to 14); the same trials at full budget: 18 epochs, 18.0 data passes\n",
+	} {
+		file := filepath.Join(t.TempDir(), "study.yaml")
+		text := "name: planned\ncommand: [train]\nobjective: {metric: loss, direction: minimize}\nspace: {x: {type: float, low: 0, high: 1}}\nbudget: {" + limits + "}\nstop: {trials: 6}\nsearch: {method: random}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stdout bytes.Buffer
+		if code := term.Execute(t.Context(), rootCommand(), []string{"study", "plan", file}, &stdout, io.Discard); code != term.ExitOK || !strings.Contains(stdout.String(), want) {
+			t.Errorf("%s: code %d, without %q:\n%s", limits, code, want, stdout.String())
 		}
 	}
 }

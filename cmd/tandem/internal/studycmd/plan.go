@@ -176,12 +176,15 @@ func PrintPlan(out io.Writer, def definition.Definition, plan budget.Plan) error
 	if plan.Repeats > 0 {
 		expected += ", with the repeats"
 	}
-	between := ""
+	work, full := fmt.Sprintf("%s, %.1f data passes", format.Count(plan.Epochs, "epoch"), plan.DataPasses), fmt.Sprintf("%s, %.1f data passes", format.Count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
 	if plan.MostPasses > 0 {
-		between = fmt.Sprintf(" (four of five studies make %.0f to %.0f)", plan.FewestPasses, plan.MostPasses)
+		work += fmt.Sprintf(" (four of five studies make %.0f to %.0f)", plan.FewestPasses, plan.MostPasses)
 	}
-	_, err := fmt.Fprintf(out, "%s: %s, %s, %.1f data passes%s; the same trials at full budget: %s, %.1f data passes\n",
-		expected, format.Count(plan.Trials, "trial"), format.Count(plan.Epochs, "epoch"), plan.DataPasses, between, format.Count(plan.FullEpochs, "epoch"), plan.FullDataPasses)
+	if top := plan.Stages[len(plan.Stages)-1].Budget; measured {
+		work = shownAmount(plan.Seconds, plan.Joules) + " of training"
+		full = shownAmount(float64(plan.Trials)*top.Seconds, float64(plan.Trials)*top.Joules) + " of training"
+	}
+	_, err := fmt.Fprintf(out, "%s: %s, %s; the same trials at full budget: %s\n", expected, format.Count(plan.Trials, "trial"), work, full)
 	printCostsOf(out, plan)
 	return err
 }
