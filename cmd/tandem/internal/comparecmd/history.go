@@ -51,14 +51,16 @@ func (h history) compared(aim *target) compared {
 	one := compared{Study: h.label, ID: h.Study.ID, Status: h.Study.Status, Best: p.Best, spent: spent{trial.Float(p.ElapsedSeconds), p.Energy}}
 	for _, t := range h.Trials {
 		value, measured := t.Value(0)
-		switch {
-		case t.RepeatOf != nil:
+		if t.RepeatOf != nil {
 			if measured && p.Best != nil && *t.RepeatOf == p.Best.Number {
 				one.repeats = append(one.repeats, float64(value))
 			}
-		case measured:
+			continue
+		}
+		if measured {
 			one.Measured++
-		case t.State == trial.Failed || t.State == trial.Lost:
+		}
+		if t.State == trial.Failed || t.State == trial.Lost { // perhaps after a lower rung
 			one.Failed++
 		}
 	}

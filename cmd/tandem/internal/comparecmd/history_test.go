@@ -58,7 +58,11 @@ func TestTheClockOfAStudy(t *testing.T) {
 		t.Errorf("a loss of 0.05 was reached after %+v", got)
 	}
 	h.Study.Progress.ElapsedSeconds = 22 // no server ran for 7 s
+	h.Trials[1].State = trial.Failed     // at the rung above its result
 	answer := compare([]history{h, h}, 0.2)
+	if got := answer.Studies[0]; got.Measured != 2 || got.Failed != 1 {
+		t.Errorf("%d trials are measured and %d failed, not 2 and 1", got.Measured, got.Failed)
+	}
 	if got := answer.Studies[0].Reached; got.Seconds != 22 || !strings.Contains(strings.Join(answer.Notes, "; "), "may be up to 7.0s shorter") {
 		t.Errorf("reached after %+v, with the notes %q", got, answer.Notes)
 	}
