@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 from .binary import binary
@@ -14,6 +15,8 @@ def main() -> None:
         path = binary()
     except OSError as error:
         sys.exit(f"tandem: {error}: this installation has the client only; a wheel of scripts/release has both")
+    if sys.platform == "win32":  # there a process that becomes another one ends for who waits for it
+        sys.exit(subprocess.call([path, *sys.argv[1:]]))
     os.execv(path, ["tandem", *sys.argv[1:]])
 
 

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 from real_server import binary
 
+from tandem.__main__ import main
+
 ROOT = Path(__file__).resolve().parents[3]
+needs_wheel = pytest.mark.skipif(importlib.util.find_spec("wheel") is None, reason="wheel is not installed")
 
 
 @pytest.mark.skipif(binary() is None, reason="TANDEM_BINARY names no tandem")
-@pytest.mark.skipif(importlib.util.find_spec("wheel") is None, reason="wheel is not installed")
+@needs_wheel
 def test_the_wheel_is_all_that_the_quick_start_needs(tmp_path: Path) -> None:
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     make = [sys.executable, str(ROOT / "scripts/make-wheel"), str(binary()), tag, str(tmp_path), "--stored"]
@@ -68,3 +71,30 @@ def test_the_wheel_is_all_that_the_quick_start_needs(tmp_path: Path) -> None:
     (other / "RECORD").write_text("tandem/__init__.py,sha256=x,1\n")
     told = run(str(place / "python"), "-c", "import tandem")
     assert told.returncode == 1 and "tandem-0.9" in told.stderr and "pip uninstall tandem" in told.stderr
+
+
+@needs_wheel
+def test_a_wheel_for_windows_has_a_program_for_windows(tmp_path: Path) -> None:
+    program = tmp_path / "tandem.exe"
+    program.write_bytes(b"MZ")
+    make = [sys.executable, str(ROOT / "scripts/make-wheel"), str(program), "win_amd64", str(tmp_path), "--stored"]
+    wheel = subprocess.run(make, check=True, capture_output=True, text=True).stdout.strip()
+    place = tmp_path / "installed"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-compile", "--only-binary=:all:"]
+    subprocess.run([*install, "--platform", "win_amd64", "--target", str(place), wheel], check=True)
+    assert (place / "bin/tandem.exe").read_bytes() == b"MZ"
+    assert (place / "tandem/__init__.py").is_file()
+
+
+def test_on_windows_the_command_waits_for_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "tandem"
+    program.write_text('#!/bin/sh\necho "$@" >"$TO"\nexit 3\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("TANDEM_BINARY", str(program))
+    monkeypatch.setenv("TO", str(tmp_path / "said"))
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(sys, "argv", ["tandem-tune", "study", "list"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 3
+    assert (tmp_path / "said").read_text() == "study list\n"
