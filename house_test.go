@@ -177,7 +177,7 @@ var mayImport = map[string][]string{
 	"web/guard":                         {"internal/build", "internal/problem", "study/access", "study/registry", "web/answer", "web/audit", "web/auth", "web/idempotency", "web/limit", "web/origin", "web/strict", "web/transfer"},
 	"web/hooks":                         {"internal/gate", "internal/problem", "internal/protocol", "study/access", "study/definition", "study/hook", "study/journal", "study/starts", "trial"},
 	"web/idempotency":                   {"internal/problem"},
-	"web/launches":                      {"internal/build", "internal/problem", "internal/protocol/crew", "study/access"},
+	"web/launches":                      {"internal/build", "internal/format", "internal/problem", "internal/protocol", "internal/protocol/crew", "study/access"},
 	"web/origin":                        {"internal/problem"},
 	"web/standby":                       {"internal/problem", "web/answer", "web/origin", "web/transfer"},
 	"web/transfer":                      {"internal/problem", "web/answer"},

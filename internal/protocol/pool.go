@@ -109,8 +109,13 @@ const (
 	WaitExcluded  WaitCause = "excluded"    // a worker failed its trials for its own sake
 )
 
+// NoWorker begins the reason where no worker at all is connected.
+const NoWorker = "no worker is connected"
+
 // Wait says in words why a study's next trial does not start.
 type Wait struct {
 	Cause  WaitCause `json:"cause" enum:"parallel,hours,quota,reservation,unfit,busy,gang,unsuited,drained,preemption,excluded"`
 	Reason string    `json:"reason"`
+	// Launcher is the one that Reason tells of.
+	Launcher string `json:"launcher,omitempty" doc:"the launcher that the reason tells of"`
 }

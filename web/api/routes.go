@@ -66,7 +66,7 @@ func (s *server) routes() []route {
 
 		{"POST", prefix + "/studies", guard.Owners, 201, guard.StudyFile, "create-study", "Create a study", handle(s, studyAPI{s}.createStudy), describeCreate},
 		{"GET", prefix + "/studies", guard.Readers, 200, guard.Call, "list-studies", "List the studies, the newest first", handle(s, ofList(s.studies.Studies, func(list []protocol.StudyView) studyList { return studyList{list} })), nil},
-		{"GET", studyPath, guard.Guests, 200, guard.Call, "get-study", "Get a study by id or name", handle(s, ofNamed[StudyRef](s.studies.Study)), nil},
+		{"GET", studyPath, guard.Guests, 200, guard.Call, "get-study", "Get a study by id or name", handle(s, studyAPI{s}.study), nil},
 		{"DELETE", studyPath, guard.Owners, 204, guard.Call, "delete-study", "Delete a study and everything of it", handle(s, studyAPI{s}.deleteStudy), nil},
 		{"POST", studyPath + "/enqueue", guard.Owners, 200, guard.Call, "enqueue", "Try these configurations before anything the search proposes", handle(s, ofStudy(s.studies.Enqueue)), nil},
 		{"POST", studyPath + "/pause", guard.Owners, 200, guard.Call, "pause-study", "Hand out no more trials", handle(s, ofNamed[StudyRef](s.studies.Pause)), nil},

@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-tune/tandem/internal/problem"
 	"github.com/tandem-tune/tandem/internal/protocol"
 	"github.com/tandem-tune/tandem/study"
+	"github.com/tandem-tune/tandem/study/access"
 	"github.com/tandem-tune/tandem/study/definition"
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/web/answer"
@@ -134,6 +135,12 @@ func ofStudy[I, T any](do func(context.Context, string, I) (T, error)) func(cont
 	return func(ctx context.Context, input *studyInput[I]) (*jsonAnswer[T], error) {
 		return answered(do(ctx, input.Study, input.Body))
 	}
+}
+
+func (s studyAPI) study(ctx context.Context, input *StudyRef) (*jsonAnswer[protocol.StudyView], error) {
+	view, err := s.studies.Study(ctx, input.Study)
+	view.Waits = s.server.launches.Explain(access.CallerOf(ctx), view, s.Now())
+	return answered(view, err)
 }
 
 func (s studyAPI) deleteStudy(ctx context.Context, input *StudyRef) (*nothing, error) {

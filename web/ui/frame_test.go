@@ -8,6 +8,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/tandem-tune/tandem/web/auth"
 )
 
 func tryConnection(_ *testing.T, s *stage, browser context.Context) {
@@ -103,6 +105,11 @@ func tryNothing(_ *testing.T, s *stage, browser context.Context) {
 	p.seeText("#no-worker", "tandem worker --server "+s.url)
 	p.seeText("#board-empty", "No trial yet")
 	p.seeText("#best-chart", "No trial has been measured yet.")
+	p.see(`document.getElementById("waits").hidden`, true)
+	s.launches(auth.Admin, "jobs of others go first")
+	p.do(chromedp.Reload())
+	p.seeText("#waits", "The next trial waits. No worker is connected; the launcher tandem has 2 workers pending in slurm: jobs of others go first.")
+	p.see(`document.getElementById("no-worker").hidden`, true)
 	p.quiet()
 	p.visit("/nowhere")
 	p.seeText("main", "There is no such page")

@@ -11,11 +11,11 @@ import (
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
-// launches has the user's launcher report that a shape is on hold, and returns what it is
-// asked for.
-func (s *stage) launches(why string) []string {
+// launches has a launcher with the token report that a shape is on hold, and returns what
+// it is asked for.
+func (s *stage) launches(of auth.Scope, why string) []string {
 	s.t.Helper()
-	client, err := rest.New(rest.Options{URL: s.url, Token: s.tokens[auth.User]})
+	client, err := rest.New(rest.Options{URL: s.url, Token: s.tokens[of]})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (s *stage) launches(why string) []string {
 // button has a shape tried that is on hold.
 func tryLaunches(s *stage, p *tab) {
 	p.see(`["launches-card", "ends-card"].map(id => document.getElementById(id).hidden)`, []bool{true, true})
-	s.launches("waits behind jobs that go first")
+	s.launches(auth.User, "waits behind jobs that go first")
 	p.do(chromedp.Reload())
 	p.see(`[...document.querySelectorAll("#launches tbody tr")].map(row => [1, 2, 3, 4, 5].map(cell => row.cells[cell].textContent).join("|"))`, []string{"3|2|0|4|8", "1|0|0|0|8"})
 	p.seeText("#launches", "waits behind jobs that go first.")
@@ -49,7 +49,7 @@ func tryLaunches(s *stage, p *tab) {
 	p.seeText("#ends-count", "1 worker")
 	p.click("#launches button")
 	p.seeText("#launches", "The launcher is asked to try again.")
-	if again := s.launches("waits behind jobs that go first"); len(again) != 1 || again[0] != "gpu1" {
+	if again := s.launches(auth.User, "waits behind jobs that go first"); len(again) != 1 || again[0] != "gpu1" {
 		s.t.Errorf("the launcher is asked to try %v", again)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-tune/tandem/study/studyfile"
 	"github.com/tandem-tune/tandem/study/system"
 	"github.com/tandem-tune/tandem/trial"
+	"github.com/tandem-tune/tandem/web/auth"
 )
 
 // hostile is markup that would run, wherever it were taken for markup.
@@ -65,7 +66,7 @@ func tryMarkup(_ *testing.T, s *stage, browser context.Context) {
 		Probes:   []protocol.Probe{{Workload: hostile, Setting: hostile, Seconds: 1, Joules: 1, Method: hostile}},
 		Measures: []protocol.Measure{{Name: hostile, Detail: hostile, Reason: hostile, Remedy: hostile}}, Sandbox: &protocol.Sandbox{Mode: "auto", Missing: []string{hostile}}})
 	s.foresee(hostile)
-	s.launches(hostile)
+	s.launches(auth.User, hostile)
 	p := s.enter(browser, "/studies")
 	address := "/studies/" + url.PathEscape(hostile)
 	for _, page := range []struct {

@@ -37,7 +37,7 @@ func (p Placements) Waits(one Waiting) []protocol.Wait {
 	defer p.locked()()
 	members, need := p.alive(), one.Need(1)
 	if len(members) == 0 {
-		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: "no worker is connected: " + one.start()}}
+		return []protocol.Wait{{Cause: protocol.WaitUnfit, Reason: protocol.NoWorker + ": " + one.start()}}
 	}
 	reason, wants := pool.Unsuited(one.Wants, members), one.Wants.String()
 	all := len(members)

@@ -101,7 +101,7 @@ export class Summary {
     const trials = busy.reduce((sum, worker) => sum + mine(worker), 0);
     const free = alive.reduce((sum, worker) => sum + Math.max(0, worker.slots - (worker.trials?.length ?? 0)), 0);
     const { status, definition } = this.study;
-    show(byId("no-worker"), status === "running" && alive.length === 0 && definition.command?.length > 0 && !definition.encryption); // of which its reason says more
+    show(byId("no-worker"), status === "running" && alive.length === 0 && definition.command?.length > 0 && !definition.encryption && !(this.study.waits ?? []).some((wait) => wait.launcher)); // of which its reason says more
     if (over(this.study)) {
       this.#figures.set("workers", { term: "Trained for", value: duration(this.study.progress.trial_seconds), detail: "summed over the trials" });
       return;
