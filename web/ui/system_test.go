@@ -72,6 +72,8 @@ func trySystem(t *testing.T, s *stage, browser context.Context) {
 		t.Fatalf("the trial ran under %v and saved %+v", phases, detail.Trial.Saved)
 	}
 	p.seeText(`[data-figure="saved"]`, "interval")
+	p.seeText(`[data-figure="saved"]`, "; ≈ ") // joules, which are estimated here
+	p.seeText("#system tbody", "≈ ")
 	p.seeText("#system-phases", "1 default (1 %)")
 	p.seeText("#system-phases", "control (4 %)")
 	p.see(`[...document.querySelectorAll("#system tbody tr")].reduce((sum, row) => sum + Number(row.cells[2].textContent), 0)`, 80)

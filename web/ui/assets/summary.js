@@ -82,7 +82,7 @@ export class Summary {
 
   /** What tuning the system has saved, for a study that tunes it. */
   #system() {
-    const saved = savedFigure(this.study.progress.saved, this.study.progress.epochs_by_phase);
+    const saved = savedFigure(this.study.progress.saved, this.study.progress.energy, this.study.progress.epochs_by_phase);
     if (saved) this.#figures.set("saved", saved);
     drawStudySystem(this.study.progress);
   }

@@ -28,7 +28,7 @@ export const signed = (value, shown) => (number(value) < 0 ? `−${shown(-number
 // No more digits than an estimate is worth.
 const about = (value) => (value < 60 ? `${Number(value.toPrecision(2))} s` : roughly(value));
 const seconds = (saved) => (saved ? signed(saved.seconds, duration) : nothing);
-const power = (saved) => (saved ? signed(saved.joules, joules) : nothing);
+const power = (saved, spent) => (saved ? `${saved.seconds_low === undefined || energy(spent)?.estimate ? "≈ " : ""}${signed(saved.joules, joules)}` : nothing);
 const used = (spent) => (energy(spent) ? `${energy(spent).estimate ? "≈ " : ""}${energy(spent).text}` : "");
 const under = (text) => make("span", { class: "sub" }, text);
 const whole = "Seconds of the whole machine: an epoch that leaves half of the cores to another trial uses half of them.";
@@ -37,12 +37,12 @@ const whole = "Seconds of the whole machine: an epoch that leaves half of the co
 const estimated = (saved) => (saved && saved.seconds_low === undefined ? "≈ " : "");
 
 /** The figure of what was saved; null where nothing is tuned. */
-export function savedFigure(saved, byPhase) {
+export function savedFigure(saved, spent, byPhase) {
   const term = "Saved machine time";
   const compared = byPhase?.control ?? 0;
   if (!saved) return byPhase === undefined ? null : { term, value: nothing, title: whole, detail: compared > 0 ? `no difference found in ${several(compared, "epoch")} with the default` : "not compared with the default yet" };
   const between = saved.seconds_low === undefined ? "an estimate" : `95\u00a0% interval ${signed(saved.seconds_low, about)} to ${signed(saved.seconds_high, about)}`;
-  return { term, value: signed(saved.seconds, about), estimate: saved.seconds_low === undefined, title: whole, detail: `${between}; ${power(saved)} of energy, against the default system` };
+  return { term, value: signed(saved.seconds, about), estimate: saved.seconds_low === undefined, title: whole, detail: `${between}; ${power(saved, spent)} of energy, against the default system` };
 }
 
 /** Fills the card of a trial's epochs, and hides it where nothing is tuned. */
@@ -55,7 +55,7 @@ export function drawTrialSystem(trial, reports) {
     make("td", { class: "number" }, String(report.rung)), make("th", { scope: "row", class: "number" }, String(report.epoch)),
     make("td", {}, configured(report.system)), make("td", {}, mark(phaseOf(report))),
     make("td", { class: "number", title: report.energy?.method }, duration(report.seconds), under(used(report.energy))),
-    make("td", { class: "number", title: whole }, report.saved ? `${estimated(report.saved)}${seconds(report.saved)}` : nothing, under(report.saved ? `${estimated(report.saved)}${power(report.saved)}` : "")),
+    make("td", { class: "number", title: whole }, report.saved ? `${estimated(report.saved)}${seconds(report.saved)}` : nothing, under(report.saved ? power(report.saved, report.energy) : "")),
     make("td", { class: "reason" }, report.system_why || nothing)));
   byId("system").tBodies[0].replaceChildren(...rows);
   show(byId("system-frame"), rows.length > 0);
@@ -64,7 +64,7 @@ export function drawTrialSystem(trial, reports) {
 }
 
 /** Fills the card of a study's configurations, and hides it where none ran. */
-export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhase = {} }) {
+export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhase = {}, energy: spent }) {
   show(byId("system-card"), uses.length > 0);
   if (uses.length === 0) return;
   const total = uses.reduce((sum, use) => sum + use.epochs, 0);
@@ -76,7 +76,7 @@ export function drawStudySystem({ system_use: uses = [], epochs_by_phase: byPhas
     make("th", { scope: "row" }, configured(use.configuration)), make("td", {}, mark(phaseOf(use))),
     make("td", { class: "number", title: part(use.epochs) }, count(use.epochs)), make("td", { class: "number" }, duration(use.seconds)),
     make("td", { class: "number", title: whole }, use.saved ? `${estimated(use.saved)}${seconds(use.saved)}` : nothing),
-    make("td", { class: "number" }, use.saved ? `${estimated(use.saved)}${power(use.saved)}` : nothing)));
+    make("td", { class: "number" }, power(use.saved, spent))));
   byId("system").tBodies[0].replaceChildren(...rows);
   setText(byId("system-note"), "Epochs by phase. Savings are differences from the default configuration that were measured; seconds are of the whole machine.");
 }

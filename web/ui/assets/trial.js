@@ -46,7 +46,7 @@ function drawFigures(study, trial) {
     : { term: "Energy", value: nothing, detail: trial.epochs ? "not metered" : none("no epoch") });
   const paid = cost(trial.cost);
   if (paid) figures.set("cost", paid);
-  const saved = savedFigure(trial.saved);
+  const saved = savedFigure(trial.saved, trial.energy);
   if (saved) figures.set("saved", saved);
 }
 

@@ -24,7 +24,7 @@ func PrintTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 		return nil
 	}
 	for _, report := range detail.Reports {
-		seconds, joules := shownSaving(report.Saved)
+		seconds, joules := shownSaving(report.Saved, report.Energy)
 		rows = append(rows, []string{strconv.Itoa(report.Rung), strconv.Itoa(report.Epoch), shownSystem(report.System), string(cmp.Or(report.SystemPhase, "not followed")),
 			format.Seconds(float64(report.Seconds)), format.Energy(report.Energy), seconds, joules, format.Plain(report.SystemWhy)})
 	}
@@ -35,7 +35,7 @@ func PrintTrialSystem(out io.Writer, detail protocol.TrialDetail) error {
 		}
 	}
 	if t.Saved != nil {
-		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*t.Saved))
+		fmt.Fprintf(out, "Saved: %s\n", shownSavings(*t.Saved, t.Energy))
 	}
 	if !t.State.Terminal() {
 		fmt.Fprintf(out, "Next:  %s (%s): %s\n", shownSystem(t.Setting.Configuration), t.Setting.Phase, format.Plain(t.Setting.Why))
@@ -54,7 +54,7 @@ func printStudySystem(out io.Writer, p protocol.Progress) error {
 	fmt.Fprintf(out, "Saved: %s\n\n", shownStudySavings(p))
 	var rows [][]string
 	for _, use := range p.SystemUse {
-		seconds, joules := shownSaving(use.Saved)
+		seconds, joules := shownSaving(use.Saved, p.Energy)
 		rows = append(rows, []string{shownSystem(use.Configuration), string(cmp.Or(use.Phase, "not followed")), strconv.Itoa(use.Epochs), format.Seconds(float64(use.Seconds)), seconds, joules})
 	}
 	return term.Table(out, []string{"CONFIGURATION", "PHASE", "EPOCHS", "TIME", "SAVED TIME", "SAVED ENERGY"}, rows)
@@ -85,11 +85,19 @@ func shownSystem(configuration map[string]space.Value) string {
 
 // shownSaving is a saving in two columns: seconds and joules, with a minus where
 // more was used than the default would have.
-func shownSaving(saved *trial.Saving) (seconds, joules string) {
+func shownSaving(saved *trial.Saving, spent trial.Energy) (seconds, joules string) {
 	if saved == nil {
 		return "-", "-"
 	}
-	return signed(saved.Seconds, format.Seconds), signed(saved.Joules, shownJoules)
+	return signed(saved.Seconds, format.Seconds), signed(saved.Joules, shownJoules) + estimated(spent)
+}
+
+// estimated marks what follows from an estimate of the energy that was spent.
+func estimated(spent trial.Energy) string {
+	if spent.Estimated() {
+		return " (estimate)"
+	}
+	return ""
 }
 
 func shownJoules(v float64) string {
@@ -106,7 +114,7 @@ func signed(value trial.Float, shown func(float64) string) string {
 // shownStudySavings is what a study saved, or why that is not known.
 func shownStudySavings(p protocol.Progress) string {
 	if p.Saved != nil {
-		return shownSavings(*p.Saved)
+		return shownSavings(*p.Saved, p.Energy)
 	}
 	if control := p.EpochsByPhase[trial.Control]; control > 0 {
 		return fmt.Sprintf("no difference from the default system configuration found in %s with it", format.Count(control, "epoch"))
@@ -115,10 +123,13 @@ func shownStudySavings(p protocol.Progress) string {
 }
 
 // shownSavings is a total as a sentence.
-func shownSavings(saved trial.Saving) string {
+func shownSavings(saved trial.Saving, spent trial.Energy) string {
 	text := amount(saved.Seconds, saved.SecondsLow, saved.SecondsHigh, format.Seconds) + " of the machine's time"
+	if saved.Seconds == 0 {
+		text = "no difference in the machine's time found"
+	}
 	if saved.Joules != 0 && !math.IsNaN(float64(saved.Joules)) {
-		text += " and " + amount(saved.Joules, saved.JoulesLow, saved.JoulesHigh, shownJoules)
+		text += " and " + amount(saved.Joules, saved.JoulesLow, saved.JoulesHigh, shownJoules) + estimated(spent)
 	}
 	text += " than with the default system configuration"
 	if saved.SecondsLow == nil {

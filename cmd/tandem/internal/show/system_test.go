@@ -2,6 +2,7 @@ package show
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -70,6 +71,24 @@ func TestNoDifferenceIsSaid(t *testing.T) {
 		progress := protocol.Progress{EpochsByPhase: phases, SystemUse: []trial.SystemUse{{Configuration: threadsOf(1), Phase: trial.Decided, Epochs: 3}}}
 		if err := printStudySystem(&out, progress); err != nil || !strings.Contains(out.String(), want+"\n") {
 			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
+	}
+}
+
+func TestSavingsOfEstimatedJoulesAreEstimates(t *testing.T) {
+	saving := trial.Saving{Joules: 14, SecondsLow: new(trial.Float(0)), SecondsHigh: new(trial.Float(0)), JoulesLow: new(trial.Float(8.5)), JoulesHigh: new(trial.Float(21))}
+	for method, mark := range map[string]string{"estimate: 10 W per busy core": " (estimate)", "rapl": ""} {
+		spent := trial.Energy{Joules: 206, Method: method}
+		progress := protocol.Progress{Energy: spent, Saved: &saving, SystemUse: []trial.SystemUse{{Configuration: threadsOf(1), Epochs: 3, Saved: &saving}}}
+		detail := protocol.TrialDetail{Reports: []trial.Report{{Epoch: 1, System: threadsOf(1), Energy: spent, Saved: &saving, SystemWhy: "it is the best"}}}
+		detail.Trial.Saved, detail.Trial.Energy, detail.Trial.Setting = &saving, spent, &trial.Setting{}
+		var out bytes.Buffer
+		if err := errors.Join(printStudySystem(&out, progress), PrintTrialSystem(&out, detail)); err != nil {
+			t.Fatal(err)
+		}
+		sentence := "Saved: no difference in the machine's time found and 14 J (95% interval 8.5 J to 21 J) less" + mark + " than with the default system configuration\n"
+		if text := out.String(); strings.Count(text, sentence) != 2 || strings.Count(text, "  14 J"+mark) != 2 || strings.Count(text, "(estimate)") != 5*len(mark)/11 {
+			t.Errorf("joules by %q:\n%s", method, text)
 		}
 	}
 }
