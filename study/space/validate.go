@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -97,6 +98,12 @@ func validName(name string) bool {
 	return true
 }
 
+// elsewhere are types of Ray Tune, Katib and W&B in lower case, and what they are here.
+var elsewhere = map[string]string{
+	"uniform": "float", "double": "float", "quniform": "float with step", "loguniform": "float with log: true", "log_uniform_values": "float with log: true",
+	"randint": "int", "lograndint": "int with log: true", "choice": "categorical", "discrete": "ordinal",
+}
+
 func (v *validation) parameter(at string, p Parameter) {
 	switch p.Kind {
 	case Model, Training, System, Inference:
@@ -110,7 +117,11 @@ func (v *validation) parameter(at string, p Parameter) {
 	case CategoricalType, OrdinalType:
 		v.choice(at, p)
 	default:
-		v.fault(at+".type", string(p.Type), "must be float, int, categorical or ordinal")
+		hint := ""
+		if here := elsewhere[strings.ToLower(string(p.Type))]; here != "" {
+			hint = "; write " + here
+		}
+		v.fault(at+".type", string(p.Type), "must be float, int, categorical or ordinal%s", hint)
 	}
 	if p.Expect != nil && len(v.faults) == before {
 		v.expectation(at+".expect", p)

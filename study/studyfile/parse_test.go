@@ -349,6 +349,32 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// What is known by another name elsewhere is told the field of this file.
+func TestNamesOfElsewhereAreToldTheOnesOfHere(t *testing.T) {
+	t.Parallel()
+	const whole = "name: s\nobjective: {metric: loss, direction: minimize}\nspace: {x: {type: float, low: 0.1, high: 1}}\nstop: {trials: 9}\nbudget: {epochs: 3}\nresources: {cores: 1}\n"
+	for _, one := range []struct{ right, wrong, says string }{
+		{"direction: minimize", "mode: min", "is not a field of objective: write objective.direction"},
+		{"direction: minimize", "type: minimize", "is not a field of objective: write direction"},
+		{"name: s\n", "name: s\nmode: max\n", "is not a field of a study: write objective.direction"},
+		{"name: s\n", "name: s\nmaxTrialCount: 3\n", "is not a field of a study: write stop.trials"},
+		{"trials: 9", "num_samples: 9", "is not a field of stop: write stop.trials"},
+		{"epochs: 3", "max_t: 3", "is not a field of budget: write budget.epochs.max"},
+		{"low: 0.1", "min: 0.1", "is not a field of space.x: write low"},
+		{"cores: 1", "cpu: 1", "is not a field of resources: write cores"},
+		{"type: float", "type: loguniform", "must be float, int, categorical or ordinal; write float with log: true (got loguniform)"},
+		{"type: float", "type: Double", "categorical or ordinal; write float (got Double)"},
+		{"trials: 9", "trails: 9", "is not a field of stop: did you mean trials?"},
+		{"trials: 9", "anything: 9", "is not a field of stop: it has trials,"},
+		{"trials: 9", "min: 9", "is not a field of stop: it has trials,"}, // low is no field of stop
+	} {
+		_, err := studyfile.Parse([]byte(strings.Replace(whole, one.right, one.wrong, 1)), studyfile.YAML)
+		if err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%s: %v", one.wrong, err)
+		}
+	}
+}
+
 // A word that is none of the possible ones is told with the one that was meant.
 func TestAMisspeltWordIsToldTheRightOne(t *testing.T) {
 	t.Parallel()
