@@ -43,6 +43,8 @@ type box struct {
 	// loaders is how many processes the script loads data with by itself; 0: it asks for no
 	// number of them.
 	loaders int
+	// start is how many seconds the command takes to start, at the 10 W of one thread.
+	start   float64
 	running []*job
 	// most is how many trials ran at once, full the most cores they asked for.
 	most, full int
@@ -155,6 +157,9 @@ func (b *box) begin(j *job) {
 	if j.epoch == j.lease.FirstEpoch {
 		seconds *= 1.3 // it warms up
 	}
+	if j.epoch == j.lease.FirstEpoch {
+		seconds += b.start
+	}
 	j.end = j.began.Add(time.Duration(seconds * float64(time.Second)))
 	used := 0
 	for _, one := range b.running {
@@ -166,14 +171,15 @@ func (b *box) begin(j *job) {
 func (b *box) end(j *job) {
 	b.w.t.Helper()
 	seconds := time.Since(j.began).Seconds()
-	setup := trial.Float(0)
+	setup, joules := trial.Float(0), 10*seconds*float64(j.threads)
 	if j.epoch == j.lease.FirstEpoch {
-		setup = 0.001
+		setup = trial.Float(max(0.001, b.start))
+		joules -= 10 * b.start * float64(j.threads-1)
 	}
 	directive, err := b.w.service.Report(b.w.ctx, j.lease.Trial, protocol.Report{
 		LeaseEpoch: j.lease.LeaseEpoch, Epoch: j.epoch, Seconds: trial.Float(seconds), SetupSeconds: setup,
 		Metrics:    map[string]trial.Float{"accuracy": accuracy(j.lease, j.epoch)},
-		Energy:     &trial.Energy{Joules: trial.Float(10 * seconds * float64(j.threads)), Method: "estimate: test"},
+		Energy:     &trial.Energy{Joules: trial.Float(joules), Method: "estimate: test"},
 		System:     j.inForce(b.loaders > 0),
 		Neighbours: trial.Float(j.neighbours), Profile: j.work.profile(j.threads),
 	})

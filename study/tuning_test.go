@@ -182,6 +182,37 @@ func TestTheUserSeesWhatRanAndWhy(t *testing.T) {
 	})(t)
 }
 
+// A start takes the same with every configuration, so that none saves of its energy.
+func TestNoEnergyOfTheStartIsSaved(t *testing.T) {
+	for _, start := range []float64{0, 60} {
+		in(func(t *testing.T, w *world) {
+			b := w.box(false)
+			b.start = start
+			saved, most := 0.0, 0.0
+			for _, name := range []string{"first", "second", "third"} {
+				tuned(w, name)
+				b.train(name, slowWithTwo)
+				for _, one := range trialsOf(t, w, name) {
+					reports, err := w.store.Reports(w.ctx, one.ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, report := range reports {
+						if report.Saved != nil && report.System[system.CPUThreads] == space.Int(1) {
+							saved += float64(report.Saved.Joules)
+							most += 10 * (2*slowWithTwo.seconds(2, 0) - slowWithTwo.seconds(1, 0))
+						}
+					}
+				}
+			}
+			t.Logf("%g: %g of %g", start, saved, most)
+			if saved == 0 || saved > 1.25*most {
+				t.Errorf("with a start of %g s %.0f J are said to be saved of %.0f J", start, saved, most)
+			}
+		})(t)
+	}
+}
+
 func TestMemoryIsRoomToo(t *testing.T) {
 	in(func(t *testing.T, w *world) {
 		b := w.box(true)

@@ -265,8 +265,8 @@ func (s Study) epochOf(t trial.Trial, report protocol.Report, configuration syst
 		Configuration: configuration, Neighbours: int(math.Round(float64(report.Neighbours))), Alone: report.Neighbours < alone, First: first, Timed: !first || report.SetupSeconds > 0,
 		Seconds: float64(report.Seconds-report.SetupSeconds) / t.Budget.DataFraction,
 	}
-	if report.Energy != nil {
-		epoch.Joules = float64(report.Energy.Joules) / t.Budget.DataFraction
+	if report.Energy != nil && report.Seconds > 0 { // the start has its share of them
+		epoch.Joules = float64(report.Energy.Joules*(1-report.SetupSeconds/report.Seconds)) / t.Budget.DataFraction
 	}
 	if report.Profile != nil && (!first || report.SetupSeconds > 0) {
 		epoch.Features = similarity.Features(*report.Profile)
