@@ -2,6 +2,7 @@ package launches
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // it, that names the launcher whose workers are on their way, or that is kept from starting
 // some; of several the first by name.
 func (b *Board) Explain(caller access.Caller, study protocol.StudyView, now time.Time) []protocol.Wait {
-	for i, wait := range study.Waits {
+	waits := slices.Clone(study.Waits)
+	for i, wait := range waits {
 		if wait.Cause != protocol.WaitUnfit {
 			continue
 		}
@@ -25,12 +27,12 @@ func (b *Board) Explain(caller access.Caller, study protocol.StudyView, now time
 				if strings.HasPrefix(reason, protocol.NoWorker) {
 					reason = protocol.NoWorker // its advice is to start one
 				}
-				study.Waits[i].Launcher, study.Waits[i].Reason = one.Name, fmt.Sprintf("%s; the launcher %s %s", reason, one.Name, said)
+				waits[i].Launcher, waits[i].Reason = one.Name, fmt.Sprintf("%s; the launcher %s %s", reason, one.Name, said)
 				break
 			}
 		}
 	}
-	return study.Waits
+	return waits
 }
 
 // does says what the launcher does about a study that waits; empty: nothing that it told.
