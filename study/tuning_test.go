@@ -205,7 +205,6 @@ func TestNoEnergyOfTheStartIsSaved(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%g: %g of %g", start, saved, most)
 			if saved == 0 || saved > 1.25*most {
 				t.Errorf("with a start of %g s %.0f J are said to be saved of %.0f J", start, saved, most)
 			}
