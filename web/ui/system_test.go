@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tandem-tune/tandem/internal/protocol"
@@ -25,19 +26,25 @@ stop: {trials: 3}
 // one, up to the epoch.
 func (h hand) tunes(lease protocol.Lease, from, to int) {
 	h.t.Helper()
+	h.tunesIn(lease, from, to, 1.21)
+}
+
+// tunesIn is the same with other seconds with one thread.
+func (h hand) tunesIn(lease protocol.Lease, from, to int, one trial.Float) {
+	h.t.Helper()
 	for epoch := from; epoch <= to; epoch++ {
-		one, err := h.studies.TrialDetail(h.t.Context(), lease.Study, lease.Number)
+		detail, err := h.studies.TrialDetail(h.t.Context(), lease.Study, lease.Number)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		configuration := one.Trial.Setting.Configuration
-		seconds := trial.Float(2.02)
+		configuration := detail.Trial.Setting.Configuration
+		seconds, joules := trial.Float(2.02), trial.Float(20.2)
 		if configuration["cpu_threads"] == space.Int(1) {
-			seconds = 1.21
+			seconds, joules = one, 12.1
 		}
 		_, err = h.studies.Report(h.t.Context(), lease.Trial, protocol.Report{
 			LeaseEpoch: lease.LeaseEpoch, Epoch: epoch, Seconds: seconds, Metrics: map[string]trial.Float{"loss": 0.5},
-			Energy: &trial.Energy{Joules: 10 * seconds, Method: modelled}, System: configuration,
+			Energy: &trial.Energy{Joules: joules, Method: modelled}, System: configuration,
 		})
 		if err != nil {
 			h.t.Fatal(err)
@@ -90,5 +97,10 @@ func trySystem(t *testing.T, s *stage, browser context.Context) {
 	h.finish(lease, protocol.BudgetReached, "")
 	p.see(`document.querySelector("#system-next").hidden`, true)
 	p.see(`document.querySelectorAll("#system tbody tr").length`, 81)
+
+	s.create(strings.NewReplacer("name: tuned", "name: cooler", "{cpu_threads", "{objective: joules, cpu_threads").Replace(tunedFile))
+	h.tunesIn(h.lease("cooler"), 1, 80, 2.02) // as long with one thread as with two
+	p.visit("/studies/cooler")
+	p.seeText(`[data-figure="saved"]`, "no difference in time found; ≈ ")
 	p.quiet()
 }

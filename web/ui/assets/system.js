@@ -42,6 +42,7 @@ export function savedFigure(saved, spent, byPhase) {
   const compared = byPhase?.control ?? 0;
   if (!saved) return byPhase === undefined ? null : { term, value: nothing, title: whole, detail: compared > 0 ? `no difference found in ${several(compared, "epoch")} with the default` : "not compared with the default yet" };
   const between = saved.seconds_low === undefined ? "an estimate" : `95\u00a0% interval ${signed(saved.seconds_low, about)} to ${signed(saved.seconds_high, about)}`;
+  if (number(saved.seconds) === 0) return { term, value: nothing, title: whole, detail: `no difference in time found; ${power(saved, spent)} of energy, against the default system` };
   return { term, value: signed(saved.seconds, about), estimate: saved.seconds_low === undefined, title: whole, detail: `${between}; ${power(saved, spent)} of energy, against the default system` };
 }
 
