@@ -56,6 +56,10 @@ func TestTheOwnerDecidesWhatRuns(t *testing.T) {
 			policy: process.Policy{Commands: []string{"trainer-that-is-missing **"}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing", "x"},
 			refused: `"trainer-that-is-missing" is in no folder of the PATH`,
 		},
+		"what mends that": {
+			policy: process.Policy{Commands: []string{"trainer-that-is-missing"}}, pass: []string{"*"}, command: []string{"trainer-that-is-missing"},
+			refused: "start the worker with --path and its folder",
+		},
 		"a path that is missing": {
 			policy: process.Policy{Commands: []string{folder + "/trainer"}}, pass: []string{"*"}, command: []string{folder + "/trainer"},
 			refused: folder + "/trainer does not exist",

@@ -52,7 +52,7 @@ func (r Rules) Find(lease protocol.Lease) (*exec.Cmd, error) {
 		where := r.searchPath(lease)
 		path := lookUp(name, where)
 		if path == "" {
-			return command, StudyFault{fmt.Sprintf("command not found: %q is in no folder of the PATH on worker %s (%s)", name, r.Worker, where)}
+			return command, StudyFault{fmt.Sprintf("command not found: %q is in no folder of the PATH on worker %s (%s): start the worker with --path and its folder", name, r.Worker, where)}
 		}
 		command.Path = path
 	} else if filepath.IsAbs(name) {
