@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-tune/tandem/cmd/tandem/internal/studycmd"
 	"github.com/tandem-tune/tandem/cmd/tandem/internal/term"
+	"github.com/tandem-tune/tandem/internal/protocol"
+	"github.com/tandem-tune/tandem/trial"
 )
 
 func TestAWorkerWithoutATokenSaysSoAtOnce(t *testing.T) {
@@ -73,5 +76,38 @@ func TestAPlanCountsWhatItsBudgetCounts(t *testing.T) {
 		if code := term.Execute(t.Context(), rootCommand(), []string{"study", "plan", file}, &stdout, io.Discard); code != term.ExitOK || !strings.Contains(stdout.String(), want) {
 			t.Errorf("%s: code %d, without %q:\n%s", limits, code, want, stdout.String())
 		}
+	}
+}
+
+func TestNoRecommendationIsAnExitCode(t *testing.T) {
+	for status, want := range map[string]int{"failed": 3, "stopped": 3, "running": term.ExitOK} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"study":"lenet","status":"`+status+`","notes":[]}`)
+		}))
+		t.Cleanup(server.Close)
+		t.Setenv("TANDEM_TOKEN", "some")
+		for _, more := range [][]string{nil, {"--json"}} {
+			var stdout bytes.Buffer
+			code := term.Execute(t.Context(), rootCommand(), append([]string{"study", "recommend", "lenet", "--server", server.URL}, more...), &stdout, io.Discard)
+			if code != want || stdout.Len() == 0 {
+				t.Errorf("%s, %v: code %d, not %d: %s", status, more, code, want, stdout.String())
+			}
+		}
+	}
+}
+
+// The reason of a failure has the end of the script's standard error: lines of its own
+// above, and only its first one in the history.
+func TestATracebackStaysInLines(t *testing.T) {
+	const reason = "exit code 1: ValueError: no\nTraceback:\n  File train.py"
+	detail := protocol.TrialDetail{Events: []protocol.Event{{State: "queued", Reason: "new"}, {State: "failed", Reason: reason}}}
+	detail.Trial.State, detail.Trial.Reason = trial.Failed, reason
+	var out bytes.Buffer
+	if err := studycmd.PrintTrial(&out, detail); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "failed: exit code 1: ValueError: no\n    Traceback:\n      File train.py\n") || !strings.Contains(text, "failed          exit code 1: ValueError: no\n") || !strings.Contains(text, "queued          new\n") {
+		t.Error(text)
 	}
 }

@@ -62,7 +62,7 @@ func Leaderboard(out io.Writer, def definition.Definition, page protocol.TrialPa
 		return err
 	}
 	if rest := page.Total - len(page.Trials); rest > 0 {
-		if _, err := fmt.Fprintf(out, "and %d more: 'tandem study trials' lists all\n", rest); err != nil {
+		if _, err := fmt.Fprintf(out, "and %d more: 'tandem study trials' with --limit %d lists all\n", rest, page.Total); err != nil {
 			return err
 		}
 	}
@@ -273,15 +273,20 @@ func newestFailure(ctx context.Context, client *rest.Client, study string) *prot
 	return &page.Trials[0]
 }
 
-// Failure is why a trial failed or was lost. Behind its first line a reason has the end of
-// what the script wrote on standard error.
+// Failure is why a trial failed or was lost.
 func Failure(t protocol.RankedTrial) string {
-	first, rest, _ := strings.Cut(t.Reason, "\n")
 	what := "failed"
 	if t.State == trial.Lost {
 		what = "was lost"
 	}
-	said := fmt.Sprintf("trial %d %s: %s", t.Number, what, format.Plain(first))
+	return fmt.Sprintf("trial %d %s: %s", t.Number, what, Reason(t.Reason))
+}
+
+// Reason is a reason as lines: behind the first one it has the end of what the script
+// wrote on standard error.
+func Reason(text string) string {
+	first, rest, _ := strings.Cut(text, "\n")
+	said := format.Plain(first)
 	for line := range strings.Lines(rest) {
 		said += "\n    " + format.Plain(strings.TrimRight(line, "\n"))
 	}

@@ -79,6 +79,10 @@ func TestTheLeaderboardSaysWhyTrialsFailedOrWereLost(t *testing.T) {
 trial 3 was lost: node rack-1 was silent for 60 s; given up, as it was lost 20 times
 trial 4 failed: exit code 2
 `
+	page.Total = 105
+	if more := new(strings.Builder); Leaderboard(more, def, page) != nil || !strings.Contains(more.String(), "and 100 more: 'tandem study trials' with --limit 105 lists all\n") {
+		t.Errorf("of 105 trials it says:\n%s", more)
+	}
 	if !strings.HasSuffix(out.String(), want) || strings.Contains(out.String(), "measured at") {
 		t.Errorf("said:\n%s\nwant at the end:\n%s", out.String(), want)
 	}

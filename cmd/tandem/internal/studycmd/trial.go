@@ -130,7 +130,7 @@ func PrintTrial(out io.Writer, detail protocol.TrialDetail) error {
 	t := detail.Trial
 	fmt.Fprintf(out, "Trial %d (%s)  %s", t.Number, t.ID, t.State)
 	if t.Reason != "" {
-		fmt.Fprintf(out, ": %s", format.Plain(t.Reason))
+		fmt.Fprintf(out, ": %s", show.Reason(t.Reason))
 	}
 	fmt.Fprintf(out, "\nRung %d: %s; trained %s in %s, %s\n", t.Rung, format.Budget(t.Budget), format.Count(t.Epochs, "epoch"), format.Seconds(float64(t.Seconds)), format.Energy(t.Energy))
 	if cost := format.Cost(t.Cost); cost != "" {
@@ -190,7 +190,8 @@ func shownNumbers(what string, numbers []int) string {
 func printHistory(out io.Writer, events []protocol.Event) error {
 	var rows [][]string
 	for _, event := range events {
-		row := []string{event.At.Local().Format("15:04:05"), event.State, format.Plain(event.Worker), format.Plain(event.Reason)}
+		why, _, _ := strings.Cut(event.Reason, "\n") // the log has the rest
+		row := []string{event.At.Local().Format("15:04:05"), event.State, format.Plain(event.Worker), format.Plain(why)}
 		same := len(rows) > 0 && slices.Equal(rows[len(rows)-1][1:3], row[1:3])
 		if event.State == "" || same && event.Reason == "" {
 			continue
@@ -234,10 +235,14 @@ func recommendCommand(flags *term.Flags) *cobra.Command {
 			return err
 		}
 		if flags.JSON {
-			return term.WriteJSON(out, answer)
+			err = term.WriteJSON(out, answer)
+		} else {
+			show.PrintRecommendation(out, answer)
 		}
-		show.PrintRecommendation(out, answer)
-		return nil
+		if err == nil && answer.Best == nil && answer.Status.Over() {
+			return term.ErrNoResult
+		}
+		return err
 	})
 }
 
