@@ -123,7 +123,15 @@ def test_a_worker_is_submitted_once(site: type[Jobs]) -> None:
                 "driver_exit_code": 4,
                 "message": "It failed with exit code 4, last available logs (\nx",
             },
-            {"state": "ended", "cause": "failed", "why": "It failed with exit code 4"},
+            {"state": "ended", "cause": "failed", "why": "its process failed with exit code 4"},
+        ),
+        (
+            {
+                "status": "FAILED",
+                "driver_exit_code": -9,
+                "message": "It failed with exit code -9: level=INFO msg=leased",
+            },
+            {"state": "ended", "cause": "failed", "why": "its process was killed by signal 9"},
         ),
         (
             {"status": "FAILED", "driver_exit_code": None, "message": "The node has died.\nmore"},

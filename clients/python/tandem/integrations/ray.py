@@ -147,10 +147,11 @@ def _state(job: dict[str, Any]) -> dict[str, Any]:
         return {"state": "ended", "cause": "finished"}
     if status == "STOPPED":
         return {"state": "ended", "cause": "cancelled"}
-    cause = "failed"
     if code is None:  # no worker ended: its node did
         cause = "out_of_memory" if "OutOfMemory" in message else "node_failed"
-    return {"state": "ended", "cause": cause, "why": message.partition(", last available logs")[0].partition("\n")[0]}
+        return {"state": "ended", "cause": cause, "why": message.partition("\n")[0]}
+    why = f"its process was killed by signal {-code}" if code < 0 else f"its process failed with exit code {code}"
+    return {"state": "ended", "cause": "failed", "why": why}  # Ray's words go on with the worker's log
 
 
 def _withdrawn(name: str) -> Path:
