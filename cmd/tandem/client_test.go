@@ -79,6 +79,26 @@ func TestAPlanCountsWhatItsBudgetCounts(t *testing.T) {
 	}
 }
 
+func TestThePlanOfAGridCountsItsPoints(t *testing.T) {
+	const whole = "name: planned\ncommand: [train]\nobjective: {metric: loss, direction: minimize}\nspace: {x: {type: float, low: 0, high: 1}, y: {values: [a, b]}, z: {type: float, low: 0, high: 1, when: {y: a}}}\nforbidden: [{x: 0, y: b}]\nbudget: {epochs: 3}\n"
+	for search, want := range map[string]string{
+		"search: {method: grid, grid_points: 3}\nstop: {seconds: 60}\n":                      "Expected: 11 trials, 33 epochs,", // 3 times 3 of a, and 2 of b
+		"search: {method: grid, grid_points: 3}\nstop: {trials: 40}\n":                       "Expected: 11 trials, 33 epochs,",
+		"search: {method: grid, grid_points: 3}\nstop: {trials: 4}\n":                        "Expected: 4 trials, 12 epochs,",
+		"search: {method: grid, grid_points: 3, initial: [{x: 0.3}]}\nstop: {seconds: 60}\n": "Expected: 12 trials, 36 epochs,",
+		"search: {method: random}\nstop: {seconds: 60}\n":                                    "Nothing bounds the number of trials",
+	} {
+		file := filepath.Join(t.TempDir(), "study.yaml")
+		if err := os.WriteFile(file, []byte(whole+search), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		if code := term.Execute(t.Context(), rootCommand(), []string{"study", "plan", file}, &stdout, &stderr); code != term.ExitOK || !strings.Contains(stdout.String(), want) {
+			t.Errorf("%s: code %d, without %q:\n%s%s", search, code, want, stdout.String(), stderr.String())
+		}
+	}
+}
+
 func TestNoRecommendationIsAnExitCode(t *testing.T) {
 	for status, want := range map[string]int{"failed": 3, "stopped": 3, "running": term.ExitOK} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

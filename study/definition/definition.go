@@ -8,6 +8,7 @@ package definition
 import (
 	"cmp"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 
@@ -297,7 +298,11 @@ func (d *Definition) KnewBefore() bool { return d.Search.WarmStart != nil || d.S
 // Plan previews what the study will do, before it is created.
 func (d Definition) Plan() budget.Plan {
 	learns := !slices.Contains([]string{"random", "sobol", "grid"}, d.Search.Method)
-	plan := budget.NewPlan(d.Budget, d.Search.Promotion, d.Stop.Trials, d.Search.Brackets, learns)
+	trials := cmp.Or(d.Stop.Trials, math.MaxInt)
+	if points, err := d.Space.Grid(d.Search.GridPoints); err == nil && d.Search.Method == "grid" {
+		trials = min(trials, points.Count()+len(d.Search.Initial))
+	}
+	plan := budget.NewPlan(d.Budget, d.Search.Promotion, trials%math.MaxInt, d.Search.Brackets, learns) // 0: without bound
 	if !slices.Contains([]string{"bohb", "random"}, d.Search.Method) || d.Search.Brackets != 1 {
 		plan.FewestPasses, plan.MostPasses = 0, 0 // bench/search -compare plans holds no range to it
 	}

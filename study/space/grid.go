@@ -47,6 +47,16 @@ func (s Space) Grid(points int) (Grid, error) {
 // Len is the number of combinations, among them those that At leaves out.
 func (g Grid) Len() int { return g.len }
 
+// Count is how many configurations it has.
+func (g Grid) Count() (count int) {
+	for i := range g.len {
+		if _, ok := g.At(i); ok {
+			count++
+		}
+	}
+	return count
+}
+
 // At returns the configuration with the index, the last parameter changing
 // fastest. It answers false for a forbidden combination, and for one that
 // differs from another only in parameters that do not exist in it.
