@@ -62,9 +62,17 @@ func (s *Sandbox) advice(path, directory string) string {
 		if deeper { // libraries name the folders below anew in each run
 			folder = filepath.Join(study, inner)
 		}
-		return fmt.Sprintf("the sandbox lets a script read its study's folder and write only to TANDEM_CHECKPOINT_DIR, TMPDIR and HOME: to have %s written, start the worker with --allow-write %s, a folder that exists (docs/sandbox.md)", path, folder)
+		return fmt.Sprintf("the sandbox lets a script read its study's folder and write only to TANDEM_CHECKPOINT_DIR, TMPDIR and HOME: to have %s written, start the worker with --allow-write %s, a folder that exists (docs/sandbox.md)", path, forShell(folder))
 	}
-	return fmt.Sprintf("the sandbox of this worker does not open %s: if the script needs it, start the worker with --allow-read %s, or --allow-write to have it written (docs/sandbox.md)", path, absolute)
+	return fmt.Sprintf("the sandbox of this worker does not open %s: if the script needs it, start the worker with --allow-read %s, or --allow-write to have it written (docs/sandbox.md)", path, forShell(absolute))
+}
+
+// forShell is a path as a shell takes it.
+func forShell(path string) string {
+	if strings.ContainsAny(path, " \t'\"$`\\&;()<>|*?#~") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }
 
 // covered reports whether the path lies where a command has a folder of its own.

@@ -330,6 +330,21 @@ func TestTheFolderToOpenIsOneOfAllRuns(t *testing.T) {
 	}
 }
 
+// TestTheFolderToOpenCanBePasted into a shell, also where its name has a space.
+func TestTheFolderToOpenCanBePasted(t *testing.T) {
+	s := opened(t, Options{})
+	said := []string{"PermissionError: [Errno 13] Permission denied: 'results.csv'"}
+	for study, want := range map[string]string{
+		"/my study":    "--allow-write '/my study', a folder",
+		"/ada's study": `--allow-write '/ada'\''s study', a folder`,
+		"/größe":       "--allow-write /größe, a folder",
+	} {
+		if got := s.Explain(said, study, ""); !strings.Contains(got, want) {
+			t.Errorf("of %s it says %q, want %q", study, got, want)
+		}
+	}
+}
+
 // TestStudiesInSharedMemory: who keeps scripts, data or trials there reaches those parts
 // of it, and nothing else of the machine's.
 func TestStudiesInSharedMemory(t *testing.T) {
