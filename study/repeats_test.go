@@ -165,6 +165,28 @@ func TestFailedRepeatsEnd(t *testing.T) {
 	})(t)
 }
 
+// Results that are alike have no error, not even that of rounding: 0.9 is not the sum of
+// three thirds of it.
+func TestRepeatsThatAreAlikeHaveNoError(t *testing.T) {
+	for off, alike := range map[float64]bool{0: true, 1e-6: false} {
+		in(func(t *testing.T, w *world) {
+			created := w.repeating("stop: {trials: 27}", "stop: {trials: 6}")
+			w.register("worker-1")
+			for number := range 6 {
+				w.comes(w.mustLease("worker-1"), float64(number)/10+0.4)
+			}
+			for lease := w.lease("worker-1"); lease != nil; lease = w.lease("worker-1") {
+				w.comes(lease, float64(*w.trial(lease.Trial).RepeatOf)/10+0.4+off)
+			}
+			answer := w.recommended(created.ID)
+			said := strings.Contains(strings.Join(answer.Notes, "; "), "all came to the same accuracy")
+			if spread := answer.Best.Repeated.StandardErrors[0]; answer.Best.Number != 5 || (spread == 0) != alike || said != alike {
+				t.Errorf("repeats that differ by %g: trial %d, standard error %g, %q", off, answer.Best.Number, float64(spread), answer.Notes)
+			}
+		})(t)
+	}
+}
+
 // What the repeats come to decides nothing but the ranking: a lucky one does
 // not reach the target, and nobody learns from it.
 func TestARepeatIsNoTrialOfItsOwn(t *testing.T) {

@@ -110,8 +110,11 @@ func (b *Board) gather(of int, members []int) {
 }
 
 // Mean is the mean and its standard error: s / √n, with the n - 1 of an
-// unbiased variance. Both are NaN if a value is.
+// unbiased variance, and 0 if all are equal. Both are NaN if a value is.
 func Mean(values []float64) (mean, standardError float64) {
+	if len(values) > 1 && slices.Max(values) == slices.Min(values) {
+		return values[0], 0 // not what rounding leaves
+	}
 	n := float64(len(values))
 	for _, value := range values {
 		mean += value / n
