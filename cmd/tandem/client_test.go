@@ -45,14 +45,17 @@ func TestARefusedTokenSaysHowAnotherIsHad(t *testing.T) {
 
 func TestMistypedValuesAreToldInPlainWords(t *testing.T) {
 	for want, args := range map[string][]string{
-		`"--gpus" flag: it must be a whole number`:    {"quota", "set", "ada", "--gpus", "two"},
-		`"--for" flag: time: missing unit`:            {"reservation", "make", "--for", "8"},
-		"write one such as 90m or 8h":                 {"reservation", "make", "--for", "7d"},
-		"tandem: list the audit log, of the server's": {"audit", "verify", "--data", t.TempDir()},
-		`there is no command "tandem study rename"`:   {"study", "rename", "lenet", "--to", "bob"},
-		"say who gets it: --to USER":                  {"study", "transfer", "lenet"},
-		`unknown flag: --tri; did you mean --trials?`: {"quota", "set", "ada", "--tri", "3"},
-		"tandem: --token-file: ":                      {"study", "list", "--token-file", filepath.Join(t.TempDir(), "none")},
+		`"--gpus" flag: it must be a whole number`:         {"quota", "set", "ada", "--gpus", "two"},
+		`"--for" flag: time: missing unit`:                 {"reservation", "make", "--for", "8"},
+		"write one such as 90m or 8h":                      {"reservation", "make", "--for", "7d"},
+		"tandem: list the audit log, of the server's":      {"audit", "verify", "--data", t.TempDir()},
+		`there is no command "tandem study rename"`:        {"study", "rename", "lenet", "--to", "bob"},
+		`"tandem plan"; did you mean "tandem study plan"?`: {"plan", "study.yaml"},
+		`"tandem list"; did you mean "tandem study list"?`: {"list"},
+		`"tandem serv"; did you mean "tandem serve"?`:      {"serv"},
+		"say who gets it: --to USER":                       {"study", "transfer", "lenet"},
+		`unknown flag: --tri; did you mean --trials?`:      {"quota", "set", "ada", "--tri", "3"},
+		"tandem: --token-file: ":                           {"study", "list", "--token-file", filepath.Join(t.TempDir(), "none")},
 	} {
 		var stderr bytes.Buffer
 		if code := term.Execute(t.Context(), rootCommand(), args, io.Discard, &stderr); code == term.ExitOK || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "strconv") {

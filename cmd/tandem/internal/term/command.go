@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tandem-tune/tandem/internal/problem"
 )
 
 // Flags are shared by the commands of a group that talks to a server.
@@ -39,7 +41,6 @@ func (f *Flags) Add(command *cobra.Command) {
 // not know is an error.
 func Group(command *cobra.Command) *cobra.Command {
 	command.Args = cobra.ArbitraryArgs
-	command.SuggestionsMinimumDistance = 2
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return command.Help()
@@ -51,9 +52,18 @@ func Group(command *cobra.Command) *cobra.Command {
 
 // noCommand says that the group has none of the name.
 func noCommand(group *cobra.Command, name string) error {
+	var names []string
 	hint := ""
-	if similar := group.SuggestionsFor(name); len(similar) > 0 {
-		hint = fmt.Sprintf("; did you mean %q?", group.CommandPath()+" "+similar[0])
+	for _, inner := range group.Commands() {
+		names = append(names, inner.Name())
+		for _, one := range inner.Commands() {
+			if one.Name() == name && (hint == "" || inner.Name() == "study") { // most mean these
+				hint = fmt.Sprintf("; did you mean %q?", one.CommandPath())
+			}
+		}
+	}
+	if meant := problem.Meant(name, names); meant != "" {
+		hint = fmt.Sprintf("; did you mean %q?", group.CommandPath()+" "+meant)
 	}
 	return Misuse("there is no command %q%s\nSee '%s --help'", group.CommandPath()+" "+name, hint, group.CommandPath())
 }
