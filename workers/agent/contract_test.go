@@ -23,6 +23,10 @@ func TestFailures(t *testing.T) {
 	if err := os.WriteFile(notExecutable, []byte("hello"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	plain := filepath.Join(place, "train.txt")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name    string
 		command []string
@@ -35,6 +39,7 @@ func TestFailures(t *testing.T) {
 		{name: "missing command", command: []string{"no-such-program"}, say: []string{`command not found: "no-such-program"`, "PATH"}},
 		{name: "missing file", command: []string{"./train.sh"}, say: []string{"command not found", "train.sh"}},
 		{name: "not a program", command: []string{notExecutable}, say: []string{"cannot be started", "exec format error"}},
+		{name: "not executable", command: []string{plain}, say: []string{"cannot be started", "permission denied; make it executable: chmod +x"}},
 		{name: "missing directory", role: "fail", change: func(l *protocol.Lease) { l.Directory = "nowhere" }, say: []string{"directory", "nowhere", "does not exist"}},
 		{name: "ends early", role: "short", say: []string{"ended after epoch 1 of 3"}},
 		{name: "reports nothing", command: []string{"true"}, say: []string{"ended after epoch 0 of 3", "standard output"}},

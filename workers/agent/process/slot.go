@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"regexp"
 	"syscall"
@@ -131,7 +132,9 @@ func (s *Slot) startFault(command *exec.Cmd, err error) error {
 		}
 	}
 	reason := fmt.Sprintf("the command cannot be started: %s: %v", command.Path, errors.Unwrap(err))
-	if s.host.Sandbox.Mode() != sandbox.Off && errors.Is(err, syscall.EACCES) {
+	if info, statErr := os.Stat(command.Path); statErr == nil && info.Mode()&0o111 == 0 {
+		reason += "; make it executable: chmod +x"
+	} else if s.host.Sandbox.Mode() != sandbox.Off && errors.Is(err, syscall.EACCES) {
 		reason += "; " + sandbox.HowToGrant(command.Path)
 	}
 	return StudyFault{reason}
