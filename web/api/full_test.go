@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-tune/tandem/store/sqlite"
 	"github.com/tandem-tune/tandem/study"
 	"github.com/tandem-tune/tandem/web/api"
+	"github.com/tandem-tune/tandem/web/audit"
 	"github.com/tandem-tune/tandem/web/auth"
 )
 
@@ -121,4 +122,39 @@ func TestFullDiskIsToldAndPasses(t *testing.T) {
 		t.Errorf("once there is room it is %d: %s", got.status, got.body)
 	}
 	s.train(worker, lease, 0.5) // from the first epoch: the same again is nothing new
+}
+
+// The disk of the audit log is full: what has to be logged is answered 507 too, and is
+// done once there is room. Before, with room, it is done at once.
+func TestAFullDiskOfTheAuditLogIsToldAndPasses(t *testing.T) {
+	t.Parallel()
+	disk := lossydisk.Small(t)
+	log, err := audit.Open(filepath.Join(disk, "audit"), audit.Options{FileBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := newStage(t, func(c *api.Config) { c.Audit = log })
+	token := func(name string) answer {
+		return s.admin("POST", "/api/v1/tokens", fmt.Sprintf(`{"name":%q,"scope":"viewer"}`, name))
+	}
+	if got := token("placebo"); got.status != 201 {
+		t.Fatalf("with room it is %d: %s", got.status, got.body)
+	}
+	ballast := filepath.Join(disk, "ballast")
+	fill(t, ballast)
+	got := token("x")
+	if got.problem(t, 507, problem.Unavailable); got.header.Get("Retry-After") != "10" || !strings.Contains(string(got.body), "make room on its disk") {
+		t.Errorf("told %q, %s", got.header.Get("Retry-After"), got.body)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if got := token("x"); got.status != 201 {
+		t.Errorf("with room again it is %d: %s", got.status, got.body)
+	}
 }

@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tandem-tune/tandem/internal/problem"
@@ -180,6 +182,9 @@ func (l *Log) flush(mine *batch) error {
 		mine.err = problem.New(problem.Unavailable, "the audit log failed (%w): what has to be logged is not done until the server is started again", failed)
 		l.broken = mine.err
 	} else {
+		if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
+			full = fmt.Errorf("%w: %w", problem.ErrDiskFull, full)
+		}
 		mine.err = problem.New(problem.Unavailable, "the audit log cannot be written (%w): what has to be logged is not done; make room on its disk", full)
 	}
 	// What was staged meanwhile stands behind lines that there are not.
