@@ -82,7 +82,7 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 		return Manifest{}, problem.New(problem.Invalid, "%s is there already, and is not replaced: choose another name, or remove it", file)
 	}
 	if _, err := os.Stat(filepath.Join(s.Data, Database)); err != nil {
-		return Manifest{}, problem.New(problem.Invalid, "there is no database: %w", err)
+		return Manifest{}, problem.New(problem.Invalid, "there is no database: %w; name the data folder of a server with --data", err)
 	}
 	// Before the database is copied, so that none that the copy refers to can be
 	// swept: it is held, or is younger than the copy's beginning.

@@ -577,3 +577,21 @@ func TestLargeBackup(t *testing.T) {
 		}
 	}
 }
+
+// A backup's file, or a folder of something else, is told from a data folder, with what to do.
+func TestWhatIsNoDataFolderIsTold(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "backup.tar")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{file, t.TempDir(), filepath.Join(t.TempDir(), "none")} {
+		_, written := backup.Source{Data: data, Now: time.Now}.Write(t.Context(), filepath.Join(t.TempDir(), "new.tar"))
+		_, verified := backup.Verify(t.Context(), data)
+		for err, fix := range map[error]string{written: "with --data", verified: "tandem restore checks a backup"} {
+			if !problem.Is(err, problem.Invalid) || !strings.Contains(err.Error(), data+"/tandem.db") || !strings.Contains(err.Error(), fix) {
+				t.Errorf("%s: %v", data, err)
+			}
+		}
+	}
+}

@@ -92,7 +92,7 @@ const (
 func Verify(ctx context.Context, path string) (Contents, error) {
 	contents := Contents{Rows: map[string]int64{}, Artifacts: map[string]int64{}}
 	if _, err := os.Stat(path); err != nil {
-		return contents, problem.New(problem.Invalid, "there is no database: %w", err)
+		return contents, problem.New(problem.Invalid, "there is no database: %w; name the data folder of a server (tandem restore checks a backup)", err)
 	}
 	database := sql.OpenDB(dbfile.Connector{Source: dbfile.Source(path, url.Values{"mode": {"ro"}})})
 	database.SetMaxOpenConns(1)
