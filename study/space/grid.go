@@ -2,6 +2,7 @@ package space
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tandem-tune/tandem/internal/problem"
 )
@@ -48,9 +49,13 @@ func (s Space) Grid(points int) (Grid, error) {
 func (g Grid) Len() int { return g.len }
 
 // Count is how many configurations it has.
-func (g Grid) Count() (count int) {
+func (g Grid) Count() int {
+	if len(g.cube.forbidden) == 0 && !slices.ContainsFunc(g.cube.when, func(links []link) bool { return len(links) > 0 }) {
+		return g.len
+	}
+	count := 0
 	for i := range g.len {
-		if _, ok := g.At(i); ok {
+		if g.point(i) != nil {
 			count++
 		}
 	}
@@ -61,8 +66,17 @@ func (g Grid) Count() (count int) {
 // fastest. It answers false for a forbidden combination, and for one that
 // differs from another only in parameters that do not exist in it.
 func (g Grid) At(index int) (Configuration, bool) {
-	if index < 0 || index >= g.len {
+	point := g.point(index)
+	if point == nil {
 		return nil, false
+	}
+	return g.cube.Decode(point), true
+}
+
+// point is the masked point of the configuration with the index; nil where At has none.
+func (g Grid) point(index int) []float64 {
+	if index < 0 || index >= g.len {
+		return nil
 	}
 	point := make([]float64, len(g.axes))
 	first := make([]bool, len(g.axes))
@@ -75,11 +89,11 @@ func (g Grid) At(index int) (Configuration, bool) {
 	for i, u := range point {
 		// Of all that agree where a parameter is absent, one stands for them.
 		if math.IsNaN(u) && !first[i] {
-			return nil, false
+			return nil
 		}
 	}
 	if g.cube.Forbids(point) {
-		return nil, false
+		return nil
 	}
-	return g.cube.Decode(point), true
+	return point
 }

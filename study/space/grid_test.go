@@ -101,5 +101,8 @@ func TestGridHasNoDuplicates(t *testing.T) {
 			}
 			seen[c.Key()] = true
 		}
+		if g.Count() != len(seen) {
+			t.Fatalf("it counts %d of %d", g.Count(), len(seen))
+		}
 	})
 }
