@@ -104,6 +104,9 @@ func (s Source) Write(ctx context.Context, file string) (_ Manifest, err error) 
 	}
 	meterOf(ctx).begin("checking the copy", 0)
 	if manifest.Contents, err = sqlite.Verify(ctx, copied); err != nil {
+		if _, damaged := sqlite.Verify(ctx, filepath.Join(s.Data, Database)); damaged != nil {
+			err = damaged // names the file that stays
+		}
 		return Manifest{}, fmt.Errorf("the copy of the database was checked, and is not kept: %w", err)
 	}
 	if manifest.SHA256, err = files.Sum(copied); err != nil {

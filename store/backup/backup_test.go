@@ -595,3 +595,27 @@ func TestWhatIsNoDataFolderIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A backup of a damaged database names that one, not its own copy, which is gone then.
+func TestABackupOfADamagedDatabaseNamesTheDatabase(t *testing.T) {
+	t.Parallel()
+	data := filled(t)
+	path := filepath.Join(data, backup.Database)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(content, []byte("rack"))
+	if at < 0 {
+		t.Fatal(len(content), "bytes have no text to damage")
+	}
+	content[at] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "b.tar")
+	_, err = source(data).Write(t.Context(), file)
+	if !problem.Is(err, problem.Unavailable) || !strings.Contains(err.Error(), "keep a copy of "+path+" ") || strings.Contains(err.Error(), file) {
+		t.Errorf("%v", err)
+	}
+}
